@@ -158,6 +158,26 @@ func Append(path string, record []byte, perm fs.FileMode) (err error) {
 	return nil
 }
 
+// MkdirAll makes the folder and those above it that are missing, and syncs every folder that got a new entry,
+// so that what is later synced inside cannot be lost with its folder.
+func MkdirAll(path string, perm fs.FileMode) error {
+	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if err := MkdirAll(parent, perm); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return SyncDir(parent)
+}
+
 // SyncDir makes the entries of a folder durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)

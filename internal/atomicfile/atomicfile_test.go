@@ -149,6 +149,28 @@ func TestAppendClosesATornLine(t *testing.T) {
 	}
 }
 
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b")
+	for range 2 {
+		if err := atomicfile.MkdirAll(deep, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(deep); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("deep: %v, %v", info, err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := atomicfile.Write(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(file, "below")} {
+		if err := atomicfile.MkdirAll(path, 0o700); err == nil {
+			t.Errorf("MkdirAll(%s) passed over a file", path)
+		}
+	}
+}
+
 func TestTempNames(t *testing.T) {
 	for name, want := range map[string]bool{".a.conf.123.tmp": true, "a.conf": false, ".a.conf": false, "a.tmp": false} {
 		if got := atomicfile.IsTemp(name); got != want {

@@ -1,0 +1,221 @@
+//go:build linux && amd64
+
+// Package faultrun runs a program under ptrace and makes trouble at one of its system calls: it kills the
+// program just before the call, or lets the call fail with an errno of choice. The program is the one that
+// ships; nothing in it knows of the tool.
+//
+// A point is a system call that changes something outside the process: a file created, written, synced,
+// renamed, removed or re-moded, or a message sent to a socket. Points are counted over all threads, so a test
+// walks them one by one ("kill at point 17") until a run ends before its point is reached.
+//
+// The recorded calls of an undisturbed run are also the evidence for durability: [CheckDurable] says which
+// write could be lost with the power.
+//
+// Run must be called from a process that has no other children, since it waits for any: use the program in
+// cmd/faultrun.
+package faultrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Fault says what happens at which point.
+type Fault struct {
+	// At is the number of the point, from 1; 0 disturbs nothing.
+	At int `json:"at,omitempty"`
+	// Kill sends SIGKILL before the call is made.
+	Kill bool `json:"kill,omitempty"`
+	// Errno is what the call returns instead of being made. Points on sockets are left alone.
+	Errno syscall.Errno `json:"errno,omitempty"`
+	// Sticky lets every later call that needs space fail too, as on a disk that stays full.
+	Sticky bool `json:"sticky,omitempty"`
+}
+
+// A Call is one point that a run came to.
+type Call struct {
+	Name string `json:"name"`
+	// Path is the file the call is about, Target the new name of a rename, as absolute paths.
+	Path   string `json:"path,omitempty"`
+	Target string `json:"target,omitempty"`
+	Flags  uint64 `json:"flags,omitempty"`
+	// New marks an open that creates its file.
+	New bool `json:"new,omitempty"`
+	// Socket marks a message on a socket.
+	Socket bool `json:"socket,omitempty"`
+	// Result is the return value, negative for an errno.
+	Result   int64 `json:"result"`
+	Injected bool  `json:"injected,omitempty"`
+}
+
+func (c Call) String() string {
+	s := c.Name + " " + c.Path
+	if c.Target != "" {
+		s += " -> " + c.Target
+	}
+	return s
+}
+
+// A Result is what a run did.
+type Result struct {
+	Calls []Call `json:"calls"`
+	// Fired tells whether the fault's point was reached.
+	Fired bool `json:"fired"`
+	// Exit is the exit status, 128+n for a death by signal n.
+	Exit int `json:"exit"`
+}
+
+// Run starts cmd, traces it and all its threads and children to the end, and injects the fault.
+func Run(cmd *exec.Cmd, fault Fault) (*Result, error) {
+	runtime.LockOSThread() // ptrace belongs to the thread that started the tracee
+	defer runtime.UnlockOSThread()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Ptrace = true
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	leader := cmd.Process.Pid
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(leader, &ws, unix.WALL, nil); err != nil {
+		return nil, fmt.Errorf("wait for the first stop: %w", err)
+	}
+	options := unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
+		unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	if err := unix.PtraceSetOptions(leader, options); err != nil {
+		return nil, fmt.Errorf("ptrace options: %w", err)
+	}
+	if err := unix.PtraceSyscall(leader, 0); err != nil {
+		return nil, fmt.Errorf("ptrace syscall: %w", err)
+	}
+	t := &tracer{leader: leader, fault: fault, inCall: map[int]*pending{}}
+	if err := t.loop(); err != nil {
+		return nil, err
+	}
+	_ = cmd.Process.Release()
+	return &t.result, nil
+}
+
+// pending is a call that a thread has entered and not left.
+type pending struct {
+	index  int // in result.Calls, -1 when it is no point
+	inject int64
+	skip   bool
+}
+
+type tracer struct {
+	leader int
+	fault  Fault
+	inCall map[int]*pending // by thread
+	result Result
+}
+
+func (t *tracer) loop() error {
+	for {
+		var ws unix.WaitStatus
+		tid, err := unix.Wait4(-1, &ws, unix.WALL, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECHILD):
+			return nil
+		case err != nil:
+			return fmt.Errorf("wait: %w", err)
+		}
+		switch {
+		case ws.Exited():
+			delete(t.inCall, tid)
+			if tid == t.leader {
+				t.result.Exit = ws.ExitStatus()
+			}
+			continue
+		case ws.Signaled():
+			delete(t.inCall, tid)
+			if tid == t.leader {
+				t.result.Exit = 128 + int(ws.Signal())
+			}
+			continue
+		}
+		deliver := 0
+		switch sig := ws.StopSignal(); {
+		case sig == unix.SIGTRAP|0x80:
+			t.syscallStop(tid)
+		case sig == unix.SIGTRAP: // an event of clone, fork or exec
+		case sig == unix.SIGSTOP: // a new thread's first stop
+		default:
+			deliver = int(sig)
+		}
+		if err := unix.PtraceSyscall(tid, deliver); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("ptrace syscall: %w", err)
+		}
+	}
+}
+
+func (t *tracer) syscallStop(tid int) {
+	var regs unix.PtraceRegsAmd64
+	if unix.PtraceGetRegsAmd64(tid, &regs) != nil {
+		return // it was killed under our hands
+	}
+	if p, ok := t.inCall[tid]; ok {
+		delete(t.inCall, tid)
+		if p.skip {
+			regs.Rax = uint64(p.inject)
+			_ = unix.PtraceSetRegsAmd64(tid, &regs)
+		}
+		if p.index >= 0 {
+			t.result.Calls[p.index].Result = int64(regs.Rax)
+		}
+		return
+	}
+	p := &pending{index: -1}
+	t.inCall[tid] = p
+	call, ok := decode(tid, &regs)
+	if !ok {
+		return
+	}
+	t.result.Calls = append(t.result.Calls, call)
+	p.index = len(t.result.Calls) - 1
+	n := len(t.result.Calls)
+	hit := t.fault.At == n || t.fault.Sticky && t.fault.At > 0 && n > t.fault.At && needsSpace(call)
+	if !hit || !t.fault.Kill && call.Socket {
+		return
+	}
+	t.result.Fired = true
+	if t.fault.Kill {
+		_ = unix.Kill(t.leader, unix.SIGKILL)
+		return
+	}
+	p.skip, p.inject = true, -int64(t.fault.Errno)
+	t.result.Calls[p.index].Injected = true
+	regs.Orig_rax = ^uint64(0)
+	_ = unix.PtraceSetRegsAmd64(tid, &regs)
+}
+
+// needsSpace tells whether a full disk can refuse the call.
+func needsSpace(c Call) bool {
+	switch c.Name {
+	case "write", "pwrite64", "writev", "fsync", "fdatasync", "syncfs", "mkdirat", "symlinkat", "linkat",
+		"ftruncate", "fallocate", "copy_file_range", "sendfile":
+		return !c.Socket
+	case "openat":
+		return c.Flags&unix.O_CREAT != 0
+	}
+	return false
+}
+
+// Exists tells whether ptrace works here, by tracing a program that does nothing.
+func Exists() error {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		return err
+	}
+	_, err = Run(&exec.Cmd{Path: path, Args: []string{"true"}, Stderr: os.Stderr}, Fault{})
+	return err
+}
