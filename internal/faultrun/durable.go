@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
-// CheckDurable names every change below one of the roots that a power loss after the program's end could undo
-// or tear: a renamed file whose bytes were not synced before the rename, a file written in place and not
-// synced afterwards, and a folder that got or lost a name and was not synced afterwards. A syncfs covers everything done before it. Files below the folders named scratch may be lost and are judged
-// only when they are renamed out of them.
+// CheckDurable names every change below one of the roots that a power loss could undo or tear although the
+// program has gone on: a renamed file whose bytes were not synced before the rename, a file written in place
+// or a folder that got or lost a name, and that was not synced before the next change or message. A syncfs
+// covers everything done before it. Files below the folders named scratch may be lost and are judged only when
+// they are renamed out of them.
 func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 	d := &durability{dirtyFiles: map[string]string{}, dirtyDirs: map[string]string{}}
 	durable := func(path string) bool {
@@ -22,6 +25,9 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 	for _, c := range calls {
 		if c.Result < 0 {
 			continue
+		}
+		if c.Socket || durable(c.Path) && goesOn(c) {
+			d.settle(durable)
 		}
 		switch c.Name {
 		case "write", "pwrite64", "writev", "ftruncate", "copy_file_range", "sendfile", "fchmod":
@@ -38,7 +44,7 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 			d.rename(c, durable)
 		case "openat":
 			// A lock file may be lost, and a temporary one has its folder judged by its rename.
-			if c.New && !strings.HasSuffix(c.Path, ".lock") && !strings.HasSuffix(c.Path, ".tmp") {
+			if c.New && !strings.HasSuffix(c.Path, ".lock") && !temporary(c.Path) {
 				d.dirtyDirs[filepath.Dir(c.Path)] = c.String()
 			}
 		case "mkdirat", "symlinkat":
@@ -46,7 +52,7 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 		case "unlinkat":
 			if c.Flags&unix.AT_REMOVEDIR == 0 {
 				delete(d.dirtyFiles, c.Path)
-				if !strings.HasSuffix(c.Path, ".tmp") {
+				if !temporary(c.Path) {
 					d.dirtyDirs[filepath.Dir(c.Path)] = c.String()
 				}
 			} else {
@@ -54,16 +60,7 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 			}
 		}
 	}
-	for path, by := range d.dirtyFiles {
-		if durable(path) {
-			d.problems = append(d.problems, fmt.Sprintf("%s is never synced after %s", path, by))
-		}
-	}
-	for path, by := range d.dirtyDirs {
-		if durable(path) {
-			d.problems = append(d.problems, fmt.Sprintf("folder %s is never synced after %s", path, by))
-		}
-	}
+	d.settle(durable)
 	return d.problems
 }
 
@@ -71,6 +68,35 @@ type durability struct {
 	dirtyFiles, dirtyDirs map[string]string // path → the call that made it dirty
 	problems              []string
 }
+
+// settle reports what is still unsynced and forgets it. A temporary file is judged by its rename.
+func (d *durability) settle(durable func(string) bool) {
+	for path, by := range d.dirtyFiles {
+		if durable(path) && !temporary(path) {
+			d.problems = append(d.problems, fmt.Sprintf("%s is not synced after %s", path, by))
+			delete(d.dirtyFiles, path)
+		}
+	}
+	for path, by := range d.dirtyDirs {
+		if durable(path) {
+			d.problems = append(d.problems, fmt.Sprintf("folder %s is not synced after %s", path, by))
+			delete(d.dirtyDirs, path)
+		}
+	}
+}
+
+// goesOn tells whether a call begins something new, which must not happen before the last change is safe. More
+// bytes for the same file do not.
+func goesOn(c Call) bool {
+	switch c.Name {
+	case "openat", "renameat", "renameat2", "mkdirat", "symlinkat", "linkat":
+		return true
+	}
+	return false
+}
+
+// temporary tells whether the path is one that atomicfile writes under before its rename.
+func temporary(path string) bool { return atomicfile.IsTemp(filepath.Base(path)) }
 
 func (d *durability) rename(c Call, durable func(string) bool) {
 	for path, by := range d.dirtyFiles {
