@@ -1,0 +1,76 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// concurrentCalls limits how many D-Bus calls are on their way at a time.
+const concurrentCalls = 16
+
+// Services lists the services of the manager: those that are loaded and those that have a unit
+// file, sorted, without templates. An alias that is not loaded is listed under its own name;
+// Unit resolves it.
+func (m *Manager) Services(ctx context.Context) ([]string, error) {
+	const pattern = "*.service"
+	loaded, err := m.conn.ListUnitsByPatternsContext(ctx, nil, []string{pattern})
+	if err != nil {
+		return nil, fmt.Errorf("list the loaded services: %w", err)
+	}
+	files, err := m.conn.ListUnitFilesByPatternsContext(ctx, nil, []string{pattern})
+	if err != nil {
+		return nil, fmt.Errorf("list the installed services: %w", err)
+	}
+	var names []string
+	for _, unit := range loaded {
+		if unit.LoadState != "not-found" {
+			names = append(names, unit.Name)
+		}
+	}
+	for _, file := range files {
+		if name := path.Base(file.Path); !strings.Contains(name, "@.") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// Pending lists the loaded units, of any kind, whose files have changed since: what a reload
+// would take up besides our own edit. systemd does not see the first drop-in of a unit that had
+// none, so an empty answer is no proof.
+func (m *Manager) Pending(ctx context.Context) ([]string, error) {
+	units, err := m.conn.ListUnitsContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the loaded units: %w", err)
+	}
+	pending := make([]bool, len(units))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrentCalls)
+	for i, unit := range units {
+		group.Go(func() error {
+			value, err := m.property(ctx, unit.Path, unitInterface, "NeedDaemonReload")
+			if isNoUnit(err) {
+				return nil // unloaded since
+			}
+			pending[i], _ = value.(bool)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("ask the loaded units for pending edits: %w", err)
+	}
+	var names []string
+	for i, unit := range units {
+		if pending[i] {
+			names = append(names, unit.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,57 @@
+package systemd
+
+import (
+	"time"
+)
+
+// Unit is a service as a manager has it loaded: properties, not files.
+type Unit struct {
+	ID          string   // the primary name, such as llm.service
+	Names       []string // ID and every alias
+	Description string
+	LoadState   string // loaded, masked, bad-setting, error; never not-found (that is ErrNoUnit)
+	ActiveState string // active, activating, inactive, failed, …
+	SubState    string // running, auto-restart, dead, …
+	Result      string // success, exit-code, timeout, start-limit-hit, …: of the last run
+	Type        string // simple, exec, notify, …
+	Restart     string // no, always, on-failure, …
+
+	FragmentPath     string
+	DropInPaths      []string // as merged: a later one wins
+	NeedDaemonReload bool     // files differ from what is loaded; false does not prove that they do not
+
+	MainPID        int // 0: none
+	ControlGroup   string
+	NRestarts      int    // automatic restarts, not those that were asked for
+	InvocationID   string // 32 hexadecimal digits, "" when it never ran; differs after every start
+	ExecMainCode   int    // how the last main process ended: SIGCHLD's si_code (1 exited, 2 killed, 3 dumped)
+	ExecMainStatus int    // its exit status or signal
+	MainStarted    time.Time
+
+	// Environment is the Environment= of the loaded unit. It is not what a process gets: see
+	// Settings and Processes.
+	Environment      []string
+	EnvironmentFiles []EnvironmentFile
+	UnsetEnvironment []string
+	ExecStart        []Command
+	WorkingDirectory string
+
+	TimeoutStart time.Duration // 0: infinity
+	TimeoutStop  time.Duration // 0: infinity
+
+	// SearchPath is the manager's list of unit folders, the strongest first. ReadSettings needs
+	// it to tell which of two drop-ins of the same name counts.
+	SearchPath []string
+}
+
+// EnvironmentFile is one EnvironmentFile= of a loaded unit; Path may be a glob pattern.
+type EnvironmentFile struct {
+	Path     string
+	Optional bool // written with a leading "-": a missing file is no error
+}
+
+// Command is one ExecStart= of a loaded unit, with specifiers expanded and variables not.
+type Command struct {
+	Path string
+	Argv []string
+}

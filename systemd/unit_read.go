@@ -1,0 +1,153 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	godbus "github.com/godbus/dbus/v5"
+
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
+)
+
+const (
+	unitInterface    = "org.freedesktop.systemd1.Unit"
+	serviceInterface = "org.freedesktop.systemd1.Service"
+)
+
+// The kinds of unit that systemd has, by the end of the name.
+var unitSuffixes = [...]string{".service", ".socket", ".target", ".device", ".mount", ".automount",
+	".swap", ".timer", ".path", ".slice", ".scope"}
+
+// unitName completes a name as systemctl does: "llm" is llm.service.
+func unitName(name string) string {
+	for _, suffix := range unitSuffixes {
+		if strings.HasSuffix(name, suffix) {
+			return name
+		}
+	}
+	return name + ".service"
+}
+
+// unitPath is the object of a unit.
+func unitPath(name string) godbus.ObjectPath {
+	return managerPath + "/unit/" + godbus.ObjectPath(sdbus.PathBusEscape(name))
+}
+
+// Unit asks systemd for a service and has it loaded when it is not. A name without a suffix
+// means a service. The error wraps ErrNoUnit when there is no file for it; a unit that cannot be
+// loaded for another reason is returned, with its LoadState.
+func (m *Manager) Unit(ctx context.Context, name string) (*Unit, error) {
+	full := unitName(name)
+	if !strings.HasSuffix(full, ".service") || !validUnitName(full) {
+		return nil, fmt.Errorf("%w: %q is not the name of a service", ErrNoUnit, name)
+	}
+	path := unitPath(full)
+	var unit, service map[string]godbus.Variant
+	var unitErr, serviceErr error
+	var both sync.WaitGroup
+	both.Go(func() { unit, unitErr = m.all(ctx, path, unitInterface) })
+	both.Go(func() { service, serviceErr = m.all(ctx, path, serviceInterface) })
+	both.Wait()
+	for _, err := range []error{unitErr, serviceErr} {
+		if isNoUnit(err) {
+			return nil, fmt.Errorf("%w: %s: %v", ErrNoUnit, full, err)
+		} else if err != nil {
+			return nil, fmt.Errorf("read the properties of %s: %w", full, err)
+		}
+	}
+	u := decodeUnit(unit, service)
+	if u.LoadState == "not-found" {
+		return nil, fmt.Errorf("%w: %s", ErrNoUnit, full)
+	}
+	u.SearchPath = m.searchPath
+	return u, nil
+}
+
+// validUnitName is systemd's rule for the name of a unit that can be loaded (not a template).
+func validUnitName(name string) bool {
+	if len(name) > 255 || strings.Contains(name, "@.") || strings.HasPrefix(name, "@") {
+		return false
+	}
+	stem := name[:strings.LastIndexByte(name, '.')]
+	for i := range len(stem) {
+		c := stem[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(`:-_.\@`, c) >= 0:
+		default:
+			return false
+		}
+	}
+	return stem != ""
+}
+
+// all reads the properties of one interface of an object.
+func (m *Manager) all(ctx context.Context, path godbus.ObjectPath, iface string) (map[string]godbus.Variant, error) {
+	var values map[string]godbus.Variant
+	err := m.calls.Object(destination, path).CallWithContext(ctx, getAll, 0, iface).Store(&values)
+	return values, err
+}
+
+func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
+	u := &Unit{
+		ID:               get[string](unit, "Id"),
+		Names:            get[[]string](unit, "Names"),
+		Description:      get[string](unit, "Description"),
+		LoadState:        get[string](unit, "LoadState"),
+		ActiveState:      get[string](unit, "ActiveState"),
+		SubState:         get[string](unit, "SubState"),
+		FragmentPath:     get[string](unit, "FragmentPath"),
+		DropInPaths:      get[[]string](unit, "DropInPaths"),
+		NeedDaemonReload: get[bool](unit, "NeedDaemonReload"),
+		InvocationID:     fmt.Sprintf("%x", get[[]byte](unit, "InvocationID")),
+
+		Result:           get[string](service, "Result"),
+		Type:             get[string](service, "Type"),
+		Restart:          get[string](service, "Restart"),
+		MainPID:          int(get[uint32](service, "MainPID")),
+		ControlGroup:     get[string](service, "ControlGroup"),
+		NRestarts:        int(get[uint32](service, "NRestarts")),
+		ExecMainCode:     int(get[int32](service, "ExecMainCode")),
+		ExecMainStatus:   int(get[int32](service, "ExecMainStatus")),
+		Environment:      get[[]string](service, "Environment"),
+		UnsetEnvironment: get[[]string](service, "UnsetEnvironment"),
+		WorkingDirectory: get[string](service, "WorkingDirectory"),
+		TimeoutStart:     span(get[uint64](service, "TimeoutStartUSec")),
+		TimeoutStop:      span(get[uint64](service, "TimeoutStopUSec")),
+	}
+	if usec := get[uint64](service, "ExecMainStartTimestamp"); usec > 0 && usec < math.MaxInt64 {
+		u.MainStarted = time.UnixMicro(int64(usec))
+	}
+	for _, file := range get[[][]any](service, "EnvironmentFiles") {
+		if len(file) == 2 {
+			path, _ := file[0].(string)
+			optional, _ := file[1].(bool)
+			u.EnvironmentFiles = append(u.EnvironmentFiles, EnvironmentFile{Path: path, Optional: optional})
+		}
+	}
+	for _, command := range get[[][]any](service, "ExecStart") {
+		if len(command) >= 2 {
+			path, _ := command[0].(string)
+			argv, _ := command[1].([]string)
+			u.ExecStart = append(u.ExecStart, Command{Path: path, Argv: argv})
+		}
+	}
+	return u
+}
+
+// get takes a property out of an answer; one that is missing or of another type is zero.
+func get[T any](values map[string]godbus.Variant, name string) T {
+	value, _ := values[name].Value().(T)
+	return value
+}
+
+// span turns systemd's microseconds into a duration; its infinity becomes zero.
+func span(usec uint64) time.Duration {
+	if usec > math.MaxInt64/1000 {
+		return 0
+	}
+	return time.Duration(usec) * time.Microsecond
+}
