@@ -1,0 +1,35 @@
+#!/bin/sh
+# The whole story on a real engine under a real systemd: build two versions and a broken one, install them side
+# by side, soak the candidate, switch, restart, let the broken one come back by itself, roll back, verify.
+#
+# As root the story runs inside a throw-away systemd host of its own; otherwise against the user's own systemd,
+# with a unit of its own that is removed at the end. What it prints on standard output is the program's own
+# output; the commands stand on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+say() { printf '%s\n' "$*" >&2; }
+
+stage=$(mktemp -d /var/tmp/1bit-demo.XXXXXX)
+trap 'chmod -R u+w "$stage"; rm -rf "$stage"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+chmod 755 "$stage"
+
+say "setting up: the program, the engine (fetched once), three trees, a tiny model"
+internal/demo/setup.sh
+export CGO_ENABLED=0
+go build -o "$stage/1bit" ./cmd/1bit
+go build -o "$stage/realengine" ./internal/realengine/cmd/realengine
+"$stage/realengine" variant plain "$stage/tree"
+"$stage/realengine" variant nan1 "$stage/tree-broken"
+"$stage/realengine" model plain "$stage/model.gguf"
+cp internal/demo/story.sh internal/demo/recipe.yaml internal/demo/soak.yaml "$stage/"
+cp "$stage/tree/1bit" "$stage/front-end"
+chmod -R go+rX "$stage"
+
+if [ "$(id -u)" = 0 ]; then
+    go build -o "$stage/testhost" ./internal/testhost/cmd/testhost
+    "$stage/testhost" run --user ai -- sh "$stage/story.sh" "$stage"
+else
+    sh "$stage/story.sh" "$stage"
+fi

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Installs the Debian or Ubuntu packages that the demo, the tests and the benchmarks need and that are missing.
+# Prints nothing when all are there.
+set -eu
+
+missing=
+# need PACKAGE FILE…: the package is missing when none of the files is there.
+need() {
+    package=$1
+    shift
+    for file; do
+        if [ -e "$file" ]; then return; fi
+    done
+    missing="$missing $package"
+}
+need systemd /lib/systemd/systemd /usr/lib/systemd/systemd
+need dbus /usr/bin/dbus-daemon
+need dbus-user-session /usr/lib/systemd/user/dbus.socket
+need libpam-systemd /lib/*/security/pam_systemd.so /usr/lib/*/security/pam_systemd.so
+need util-linux /usr/bin/nsenter
+need mount /bin/mount /usr/bin/mount
+need passwd /usr/sbin/useradd
+need iproute2 /sbin/ip /usr/sbin/ip /bin/ip
+need e2fsprogs /sbin/mkfs.ext4 /usr/sbin/mkfs.ext4
+need zstd /usr/bin/zstd
+need tar /bin/tar /usr/bin/tar
+need dpkg /usr/bin/dpkg
+need ca-certificates /etc/ssl/certs/ca-certificates.crt
+[ -n "$missing" ] || exit 0
+
+# shellcheck disable=SC2086 # the list is meant to be split
+if [ "$(id -u)" != 0 ]; then
+    if sudo -n true 2>/dev/null; then exec sudo -n "$0"; fi
+    echo "setup: missing packages, install them with: sudo apt-get install$missing" >&2
+    exit 1
+fi
+command -v apt-get >/dev/null || {
+    echo "setup: this is not Debian or Ubuntu; install what stands for:$missing" >&2
+    exit 1
+}
+echo "setup: installing$missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+fi
