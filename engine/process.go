@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ProcessOptions say what to run. The child gets exactly Env, in Dir, reads
+// nothing and appends its output to files, so that no line is lost when we are
+// killed.
+type ProcessOptions struct {
+	Program    string
+	Args       []string
+	Env        []string // KEY=value; nil is an empty environment
+	Dir        string   // working folder; "" is ours
+	LogPath    string   // takes standard error, and standard output unless StdoutPath is set
+	StdoutPath string
+}
+
+// A Process is a child in a process group of its own. The group ends with us,
+// whatever ends us: the kernel kills the child itself, and a watcher process
+// that reads a pipe from us kills the group when the pipe closes.
+type Process struct {
+	pid     int
+	exited  chan struct{}
+	status  ExitStatus // valid once exited is closed
+	stop    sync.Mutex
+	watcher *watcher
+}
+
+// ExitStatus is how a process ended: a code, or the signal that killed it.
+type ExitStatus struct {
+	Code   int            // -1 if a signal ended it
+	Signal syscall.Signal // 0 if it exited
+}
+
+// String says it in words.
+func (e ExitStatus) String() string {
+	if s := e.KilledBy(); s != 0 {
+		return fmt.Sprintf("signal %d (%s)", int(s), s)
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// KilledBy gives the signal that ended the process, also when a shell in
+// between reported it as 128 plus its number. It is 0 after an ordinary exit.
+func (e ExitStatus) KilledBy() syscall.Signal {
+	switch {
+	case e.Signal != 0:
+		return e.Signal
+	case e.Code > 128 && e.Code < 128+32:
+		return syscall.Signal(e.Code - 128)
+	}
+	return 0
+}
+
+// StartProcess starts a child. The context bounds the start alone: call Stop to
+// end the child.
+func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Program, err)
+	}
+	cmd := exec.Command(o.Program, o.Args...)
+	cmd.Env, cmd.Dir = o.Env, o.Dir
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	files, err := openOutputs(cmd, o)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Program, err)
+	}
+	p := &Process{exited: make(chan struct{})}
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Program, err)
+	}
+	if p.watcher, err = startWatcher(p.pid); err != nil {
+		return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), 0))
+	}
+	return p, nil
+}
+
+// run starts and reaps the child on one thread: the death signal follows the
+// thread that started the child, not the process.
+func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	p.pid = cmd.Process.Pid
+	started <- nil
+	cmd.Wait()
+	p.status = ExitStatus{Code: cmd.ProcessState.ExitCode()}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		p.status.Signal = ws.Signal()
+	}
+	close(p.exited)
+}
+
+func openOutputs(cmd *exec.Cmd, o ProcessOptions) ([]*os.File, error) {
+	var files []*os.File
+	open := func(path string) (*os.File, error) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err == nil {
+			files = append(files, f)
+		}
+		return f, err
+	}
+	if o.LogPath != "" {
+		f, err := open(o.LogPath)
+		if err != nil {
+			return files, err
+		}
+		cmd.Stdout, cmd.Stderr = f, f
+	}
+	if o.StdoutPath != "" {
+		f, err := open(o.StdoutPath)
+		if err != nil {
+			return files, err
+		}
+		cmd.Stdout = f
+	}
+	return files, nil
+}
+
+// PID is the child's process id, which is also its group's.
+func (p *Process) PID() int { return p.pid }
+
+// Exited is closed when the child itself has ended; others of its group may
+// still be there.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Wait waits for the child's end and says how it ended.
+func (p *Process) Wait(ctx context.Context) (ExitStatus, error) {
+	select {
+	case <-p.exited:
+		return p.status, nil
+	case <-ctx.Done():
+		return ExitStatus{}, ctx.Err()
+	}
+}
+
+// Stop ends the whole group: SIGTERM, after grace SIGKILL, and then it waits
+// until no member is left. A grace of 0 kills at once. It returns an error if
+// members remain, and may be called again. A llama-server does not end on
+// SIGTERM while it has clients: cancel their requests first.
+func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	p.stop.Lock()
+	defer p.stop.Unlock()
+	defer p.watcher.dismiss()
+	if grace > 0 {
+		syscall.Kill(-p.pid, syscall.SIGTERM)
+		wait, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		if p.gone(wait) {
+			return nil
+		}
+	}
+	syscall.Kill(-p.pid, syscall.SIGKILL)
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
+	defer cancel()
+	if !p.gone(wait) {
+		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, groupMembers("/proc", p.pid))
+	}
+	return nil
+}
+
+// killPatience is how long a killed process may need to leave, for instance out
+// of a driver that frees tens of gigabytes.
+const killPatience = 30 * time.Second
+
+// gone waits until the child is reaped and no other member of its group lives.
+func (p *Process) gone(ctx context.Context) bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.exited:
+			if len(groupMembers("/proc", p.pid)) == 0 {
+				return true
+			}
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// A watcher kills a process group when we are gone. It is a shell that waits
+// for the end of a pipe whose other end only we hold: the kernel closes that
+// end however we die. The death signal of the kernel alone would reach the
+// child but not what the child has started.
+type watcher struct {
+	cmd  *exec.Cmd
+	hold io.Closer
+}
+
+func startWatcher(group int) (*watcher, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("watch process group %d: %w", group, err)
+	}
+	defer r.Close()
+	cmd := exec.Command("/bin/sh", "-c", `read line; kill -s KILL -- "-$1"`, "sh", strconv.Itoa(group))
+	cmd.Env = []string{}
+	cmd.Stdin = r
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		return nil, fmt.Errorf("watch process group %d: %w", group, err)
+	}
+	return &watcher{cmd: cmd, hold: w}, nil
+}
+
+// dismiss ends the watcher before it could act.
+func (w *watcher) dismiss() {
+	if w == nil || w.cmd == nil {
+		return
+	}
+	w.cmd.Process.Kill()
+	w.cmd.Wait()
+	w.hold.Close()
+	w.cmd = nil
+}
+
+// groupMembers lists the processes of a group that are not dead yet.
+func groupMembers(proc string, group int) []int {
+	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended in the meantime
+		}
+		// pid (name) state ppid pgrp …; the name may hold anything.
+		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
+			continue
+		}
+		if state := fields[0][0]; state == 'Z' || state == 'X' {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
