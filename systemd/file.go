@@ -99,20 +99,19 @@ func (p *fileParser) run() {
 			p.problem(number, true, "line too long")
 			return
 		}
-		trimmed := bytes.TrimLeft(line, whitespace)
-		if len(trimmed) > 0 && strings.IndexByte(commentStarts, trimmed[0]) >= 0 {
+		if start := bytes.TrimLeft(line, whitespace); len(start) > 0 && in(commentStarts, start[0]) {
 			continue
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte(byteOrderMark)); ok && !marked {
-			trimmed, marked = rest, true
+			line, marked = rest, true
 		}
 		if joined == nil {
 			start = number
-		} else if len(joined)+len(trimmed) > maxLine {
+		} else if len(joined)+len(line) > maxLine {
 			p.problem(number, true, "continued line too long")
 			return
 		}
-		whole := append(joined, trimmed...)
+		whole := append(joined, line...)
 		if endsEscaped(whole) {
 			whole[len(whole)-1] = ' '
 			joined = whole

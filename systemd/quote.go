@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // ErrUnquotable is wrapped by QuoteAssignment for a name or value that no Environment= line
@@ -22,9 +23,9 @@ func QuoteAssignment(key, value string) (string, error) {
 	switch {
 	case !validName(key):
 		return "", fmt.Errorf("%w: %q is not the name of a variable", ErrUnquotable, key)
-	case !validUTF8(value):
+	case !validValue(value):
 		return "", fmt.Errorf("%w: the value of %s is not UTF-8", ErrUnquotable, key)
-	case strings.ContainsAny(value, "\t\n"), !validValue(value):
+	case strings.ContainsFunc(value, unicode.IsControl):
 		return "", fmt.Errorf("%w: the value of %s has control characters", ErrUnquotable, key)
 	case len(key)+1+len(value) > maxVariable:
 		return "", fmt.Errorf("%w: the value of %s is longer than 128 KiB", ErrUnquotable, key)

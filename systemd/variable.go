@@ -12,13 +12,8 @@ func validName(name string) bool {
 	})
 }
 
-// validValue is systemd's rule for the value of a variable: UTF-8 without control characters
-// other than tab and newline.
-func validValue(value string) bool {
-	return validUTF8(value) && !strings.ContainsFunc(value, func(r rune) bool {
-		return r < ' ' && r != '\t' && r != '\n' || r == 0x7f
-	})
-}
+// validValue is systemd's rule for the value of a variable: any UTF-8, control characters too.
+func validValue(value string) bool { return validUTF8(value) }
 
 // splitAssignment splits KEY=value where systemd would take it.
 func splitAssignment(text string) (key, value string, ok bool) {

@@ -1,0 +1,89 @@
+package systemd
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// insideVariable tells a test binary that it runs in a test host.
+const insideVariable = "ONEBIT_TEST_INSIDE"
+
+// inside says whether the test runs under the real systemd of a test host. Outside it, it has
+// the test run there by itself, as the given user, and hands on how that ends.
+func inside(t *testing.T, user string) bool {
+	t.Helper()
+	if os.Getenv(insideVariable) != "" {
+		return true
+	}
+	t.Skip("testhost")
+	return false
+}
+
+// connectHere connects to the manager of the user that the test runs as.
+func connectHere(t *testing.T) *Manager {
+	t.Helper()
+	opts := ConnectOptions{Scope: ScopeUser, UID: os.Getuid(), RuntimeDir: os.Getenv("XDG_RUNTIME_DIR")}
+	if os.Getuid() == 0 {
+		opts = ConnectOptions{Scope: ScopeSystem}
+	}
+	m, err := Connect(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// userUnitDir is the folder of the user's own unit files, made when it is missing.
+func userUnitDir(t *testing.T) string {
+	t.Helper()
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(home, ".config", "systemd", "user")
+	if os.Getuid() == 0 {
+		dir = "/etc/systemd/system"
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// writeFile writes a file with its folders.
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seed is the seed of a test with generated input; SEED in the environment repeats one.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	value := uint64(time.Now().UnixNano())
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		if value, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("SEED=%d", value)
+	return value
+}
+
+// limited is the context of a test that talks to systemd.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
