@@ -113,7 +113,7 @@ func checkReadings(t *testing.T, u *Unit, specifiers Specifiers) *Settings {
 	for i, path := range u.DropInPaths {
 		data, err := readFile(path)
 		if err != nil {
-			t.Fatal(err)
+			continue // a link that leads nowhere
 		}
 		without := *u
 		without.DropInPaths = slices.Delete(slices.Clone(u.DropInPaths), i, i+1)

@@ -12,7 +12,8 @@ import (
 
 // Rescan returns the unit as a reload would find it: DropInPaths from the folders themselves
 // and not from what is loaded. It needs SearchPath. A folder that is a symbolic link is passed
-// over, as systemd 252 does.
+// over, as systemd 252 does; a link to a file counts even when it leads nowhere: then it hides
+// the weaker drop-in of the same name.
 func (u *Unit) Rescan() (*Unit, error) {
 	found := map[string]string{} // by file name
 	for _, dir := range dropInFolders(u.names(), u.SearchPath) {
@@ -28,9 +29,8 @@ func (u *Unit) Rescan() (*Unit, error) {
 		}
 		for _, entry := range entries {
 			name := entry.Name()
-			path := filepath.Join(dir, name)
-			if _, have := found[name]; !have && isDropIn(name) && isFile(path) {
-				found[name] = path
+			if _, have := found[name]; !have && isDropIn(name) {
+				found[name] = filepath.Join(dir, name)
 			}
 		}
 	}
@@ -57,13 +57,6 @@ func (u *Unit) names() []string {
 // isDropIn is systemd's rule for the name of a drop-in.
 func isDropIn(name string) bool {
 	return strings.HasSuffix(name, ".conf") && !strings.HasPrefix(name, ".")
-}
-
-// isFile says whether systemd reads what is at a path: a file, or /dev/null, also by a link that
-// leads somewhere.
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && (info.Mode().IsRegular() || info.Mode()&fs.ModeCharDevice != 0)
 }
 
 // compareNames orders drop-ins as they are merged: by file name alone, in byte order.

@@ -33,8 +33,8 @@ type EnvironmentBytes struct {
 
 // ReadSettings reads the files that the manager names for a unit, and the environment files that
 // those name, and works out what they amount to. With edits it is as if these were already
-// written: a drop-in at a new place is merged where its name puts it. A drop-in that the manager
-// has loaded and that is no longer there is left out, with a Problem.
+// written: a drop-in at a new place is merged where its name puts it. A file that is not there or
+// not a file is left out, with a Problem.
 //
 // The list of drop-ins is the one that is loaded; Unit.Rescan makes it the one of the disk.
 func ReadSettings(u *Unit, specifiers Specifiers, edits ...Edit) (*Settings, error) {
@@ -58,11 +58,12 @@ func ReadSettings(u *Unit, specifiers Specifiers, edits ...Edit) (*Settings, err
 		if !ok {
 			var err error
 			data, err = readFile(name)
-			if errors.Is(err, fs.ErrNotExist) {
-				lost = append(lost, Problem{File: name, What: "it is loaded but no longer there"})
-				continue
-			} else if err != nil {
+			switch {
+			case errors.Is(err, fs.ErrPermission): // systemd may well be allowed to
 				return nil, fmt.Errorf("read the settings of %s: %w", u.ID, err)
+			case err != nil:
+				lost = append(lost, Problem{File: name, What: fmt.Sprintf("left out: %v", err)})
+				continue
 			}
 		}
 		file, err := ParseFile(name, data)
