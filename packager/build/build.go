@@ -3,39 +3,169 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/1bit-systems/pkg/packager"
 )
 
-// ErrRecipe is wrapped by every error about the recipe or about what the
-// recipe asks of the tree.
-var ErrRecipe = errors.New("recipe is wrong")
+// DefaultEpoch is the time stamp of entries when none is given:
+// 1980-01-01T00:00:00Z, the first that every archive format can say.
+const DefaultEpoch = 315532800
+
+// EngineComponent is the component whose commit gives a package its id.
+const EngineComponent = "engine"
+
+const suffix = "-linux-x86_64.tar.zst"
 
 // Options say what to build.
 type Options struct {
 	RecipePath string
 	Tree       string
-	Out        string
+	Out        string // folder for the archive; made if it is not there
 	Version    string // the tag, such as v2026.44; may be empty
 	ID         string // empty: the first 7 digits of component engine's commit
 	// SourceDateEpoch is the time stamp of every entry, in seconds since 1970;
 	// 0 means DefaultEpoch.
 	SourceDateEpoch int64
-	Progress        func(done, total int64)
+	// Progress is told the bytes of content packed and their total; may be nil.
+	Progress func(done, total int64)
 }
 
 // Result is a package that was built.
 type Result struct {
 	Manifest      *packager.Manifest
-	Digest        string
-	Path          string
-	Size          int64
-	SHA256        string
-	InstalledSize int64
-	AlreadyThere  bool
+	Digest        string // "sha256:<64 hex>", the package's identity
+	Path          string // of the archive
+	Size          int64  // of the archive, in bytes
+	SHA256        string // of the archive, 64 hex digits
+	InstalledSize int64  // sum of the files' sizes, in bytes
+	AlreadyThere  bool   // the same archive was in Out before
 }
 
-// Build makes a package.
+// Build makes the package. Errors about the recipe, the version, the id or
+// what the recipe asks of the tree wrap [ErrRecipe]; another archive of the
+// same name in Out wraps fs.ErrExist. After an error Out holds what it held.
 func Build(ctx context.Context, o Options) (*Result, error) {
-	return nil, errors.ErrUnsupported
+	recipe, err := LoadRecipe(o.RecipePath)
+	if err != nil {
+		return nil, err
+	}
+	m, err := head(recipe, o)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := os.OpenRoot(o.Tree)
+	if err != nil {
+		return nil, fmt.Errorf("open tree: %w", err)
+	}
+	defer tree.Close()
+	if err := checkOut(recipe, o); err != nil {
+		return nil, err
+	}
+	if m.Files, err = collect(ctx, recipe, tree); err != nil {
+		return nil, err
+	}
+	if err := hash(ctx, tree, m.Files); err != nil {
+		return nil, err
+	}
+	if err := checkEntryPoints(recipe, m); err != nil {
+		return nil, err
+	}
+	digest, err := m.Digest()
+	if err != nil {
+		// What is left to be wrong, links and colliding names, is the tree's.
+		return nil, fmt.Errorf("package %s from tree %s: %w: %w", m.Name(), o.Tree, withoutIntegrity(err), ErrRecipe)
+	}
+	out, err := writeOutput(ctx, filepath.Join(o.Out, m.DirName()+suffix), func(w io.Writer) error {
+		open := func(f *packager.File) (io.ReadCloser, error) { return tree.Open(f.Path) }
+		return packager.WriteArchive(ctx, w, m, open, o.Progress)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Result{
+		Manifest: m, Digest: digest, Path: out.path, Size: out.size, SHA256: out.sha256,
+		InstalledSize: m.Size(), AlreadyThere: out.alreadyThere,
+	}, nil
+}
+
+// withoutIntegrity keeps the text: a tree that does not fit is no damage.
+func withoutIntegrity(err error) error {
+	return errors.New(strings.TrimSuffix(err.Error(), ": "+packager.ErrIntegrity.Error()))
+}
+
+// head makes the manifest's part that the recipe and the options decide.
+func head(r *Recipe, o Options) (*packager.Manifest, error) {
+	m := &packager.Manifest{
+		Schema: packager.Schema, Flavour: r.Flavour, ID: o.ID, Tag: o.Version,
+		Components: r.Components, EntryPoints: r.EntryPoints, FrontDoor: r.FrontDoor, Requires: r.Requires,
+		SourceDateEpoch: o.SourceDateEpoch,
+	}
+	if m.SourceDateEpoch == 0 {
+		m.SourceDateEpoch = DefaultEpoch
+	}
+	if m.ID == "" {
+		for _, c := range r.Components {
+			if c.Name == EngineComponent {
+				m.ID = c.Commit[:7]
+			}
+		}
+	}
+	if m.ID == "" {
+		return nil, fmt.Errorf("%s: components: has no %s to take the id from: add it or give an id: %w", r.file, EngineComponent, ErrRecipe)
+	}
+	if err := packager.CheckWord(m.ID); err != nil {
+		return nil, fmt.Errorf("id %w: %w", err, ErrRecipe)
+	}
+	if m.Tag != "" {
+		version, err := packager.ParseVersion(m.Tag)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", err, ErrRecipe)
+		}
+		m.Version = version
+	}
+	return m, nil
+}
+
+// checkOut refuses an output folder that the package would take in.
+func checkOut(r *Recipe, o Options) error {
+	tree, err := filepath.Abs(o.Tree)
+	if err != nil {
+		return fmt.Errorf("find tree: %w", err)
+	}
+	out, err := filepath.Abs(o.Out)
+	if err != nil {
+		return fmt.Errorf("find output folder: %w", err)
+	}
+	for _, include := range r.Include {
+		rel, err := filepath.Rel(filepath.Join(tree, filepath.FromSlash(include)), out)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			return r.wrong("include "+include, fmt.Errorf("takes in the output folder %s: choose another", o.Out))
+		}
+	}
+	return nil
+}
+
+// checkEntryPoints says with the recipe's line what the manifest's own check
+// would say without it.
+func checkEntryPoints(r *Recipe, m *packager.Manifest) error {
+	for _, name := range slices.Sorted(maps.Keys(r.EntryPoints)) {
+		key, p := "entry_points."+name, r.EntryPoints[name]
+		f := m.Lookup(p)
+		switch {
+		case f == nil:
+			return r.wrong(key, fmt.Errorf("%q is not among what is included: include it or correct the path", p))
+		case f.Type == packager.TypeFile && f.Mode&0o100 == 0:
+			return r.wrong(key, fmt.Errorf("%q is not executable: chmod +x it", p))
+		case f.Type == packager.TypeDir:
+			return r.wrong(key, fmt.Errorf("%q is a folder: name the program", p))
+		}
+	}
+	return nil
 }

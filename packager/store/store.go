@@ -1,85 +1,81 @@
 package store
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/1bit-systems/pkg/packager"
 )
 
-// Errors a caller branches on.
+// Errors that a caller branches on.
 var (
 	ErrNotInstalled = errors.New("not installed")
-	ErrAmbiguous    = errors.New("ambiguous")
+	ErrAmbiguous    = errors.New("more than one package fits")
 	ErrInUse        = errors.New("in use")
 	ErrBusy         = errors.New("store is busy")
-	ErrDifferent    = errors.New("another package of the same name")
+	// ErrDifferent says that the name is taken by something else.
+	ErrDifferent = errors.New("something else of that name is installed")
 )
 
-// States of an installed package.
+// States of an installed package, told by a look at sizes, modes and times;
+// only [Store.Verify] reads contents.
 const (
 	StateOK      = "ok"
-	StateTouched = "touched"
-	StateBroken  = "broken"
+	StateTouched = "touched" // a mode, a time or an extra file
+	StateBroken  = "broken"  // a missing entry, another type or size
 )
 
 // Store is the packages of one data home.
 type Store struct {
-	Dir      string
+	// Dir is the data home, absolute. The packages are its entries 1bit-*.
+	Dir string
+	// StateDir holds the lock and the manifests of imported packages.
 	StateDir string
-	// Proc is where the kernel's process folder is; Open sets /proc.
+	// Proc is the root of the proc file system, /proc unless a test says else.
 	Proc string
+}
+
+// Open returns the store in dir, with its state in stateDir. Neither has to
+// be there yet.
+func Open(dir, stateDir string) *Store {
+	return &Store{Dir: absolute(dir), StateDir: absolute(stateDir), Proc: "/proc"}
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return filepath.Clean(dir)
 }
 
 // Package is one installed package.
 type Package struct {
-	Manifest    *packager.Manifest
-	Name        string // <flavour>-<id>
-	Digest      string // sha256:<64 hex>
-	Path        string // absolute
+	Manifest *packager.Manifest
+	Name     string // <flavour>-<id>
+	Digest   string // sha256:<64 hex>
+	Path     string // the directory, absolute
+	// InstalledAt is when the manifest, or an imported package's record, was
+	// written.
 	InstalledAt time.Time
-	State       string // StateOK, StateTouched, StateBroken
+	State       string // StateOK, StateTouched or StateBroken
 	Detail      string // what is touched or broken, for people
 	Imported    bool
-	Size        int64 // sum of file sizes in bytes
+	Size        int64 // sum of the files' sizes in bytes
 }
 
-// Verification is the result of Verify.
-type Verification struct {
-	ID       string    `json:"id"`
-	OK       bool      `json:"ok"`
-	Files    int       `json:"files"`
-	Bytes    int64     `json:"bytes"`
-	Problems []Problem `json:"problems"`
+// Program returns the absolute path of an entry point's program. An entry
+// point that the package does not have wraps fs.ErrNotExist.
+func (p *Package) Program(entry string) (string, error) {
+	rel, ok := p.Manifest.EntryPoints[entry]
+	if !ok {
+		has := strings.Join(slices.Sorted(maps.Keys(p.Manifest.EntryPoints)), ", ")
+		return "", fmt.Errorf("package %s has no entry point %q (it has %s): %w", p.Name, entry, has, fs.ErrNotExist)
+	}
+	return filepath.Join(p.Path, filepath.FromSlash(rel)), nil
 }
-
-// Problem is one difference between a package and its manifest.
-type Problem struct {
-	Path string `json:"path"`
-	What string `json:"what"`
-}
-
-func Open(dir, stateDir string) *Store { return &Store{Dir: dir, StateDir: stateDir, Proc: "/proc"} }
-
-func (s *Store) Install(ctx context.Context, archive string, progress func(done, total int64)) (*Package, bool, error) {
-	return nil, false, errors.ErrUnsupported
-}
-func (s *Store) Import(ctx context.Context, dir string) (*Package, error) {
-	return nil, errors.ErrUnsupported
-}
-func (s *Store) List(ctx context.Context) ([]*Package, error) { return nil, errors.ErrUnsupported }
-func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
-	return nil, errors.ErrUnsupported
-}
-func (s *Store) AtPath(path string) (*Package, bool) { return nil, false }
-func (s *Store) Verify(ctx context.Context, p *Package, progress func(done, total int64)) (*Verification, error) {
-	return nil, errors.ErrUnsupported
-}
-func (s *Store) Remove(ctx context.Context, p *Package, inUse func(context.Context, *Package) ([]string, error)) error {
-	return errors.ErrUnsupported
-}
-func (s *Store) LockShared(ctx context.Context) (unlock func(), err error) {
-	return nil, errors.ErrUnsupported
-}
-func (p *Package) Program(entry string) (string, error) { return "", errors.ErrUnsupported }

@@ -1,0 +1,50 @@
+// Package build makes a package out of a build tree and a recipe.
+//
+// # Recipe
+//
+// A recipe is one YAML document. Every key is known; a typing error is
+// answered with the file, the line, the key and what to do.
+//
+//	flavour: hrx                  # required; with the id it names the package
+//	include:                      # required; what of the tree to take, by path
+//	  - 1bit                      #   a program or file
+//	  - hrx                       #   a folder with all that is in it
+//	entry_points:                 # required; name: path of an executable file
+//	  1bit: 1bit
+//	  llama-server: hrx/llama/bin/llama-server
+//	front_door: [serve, bench]    # verbs that are handed to entry point 1bit
+//	components:                   # required; the sources and their commits
+//	  engine:
+//	    commit: 3092596c1a…       #   7 to 64 hex digits
+//	    url: https://example.org/engine.git
+//	  llama.cpp:
+//	    commit: 00adc2b
+//	requires:                     # what the host must have
+//	  - path: /opt/rocm-therock
+//	  - device: /dev/kfd
+//	  - kernel_parameter: amdgpu.cwsr_enable
+//	    value: "0"
+//
+// "include: [.]" takes the whole tree. A flavour is made of lower-case
+// letters, digits, dots and hyphens. Commits are typed by a person, so the
+// manifest marks them as declared. The id is the one given, or else the first
+// seven digits of the commit of component engine.
+//
+// # What may be in a package
+//
+// Folders, regular files and symbolic links. A link is relative and ends,
+// through all other links, at something in the package. A device, socket or
+// pipe, a setuid or setgid file, a leftover of another system (._NAME,
+// .DS_Store), names that differ only in case, that hold control characters or
+// are not UTF-8 do not build. Modes are normalised: 0755 for folders and for
+// files with an execute bit, else 0644.
+//
+// # What comes out
+//
+// One archive, 1bit-<flavour>-<id>-linux-x86_64.tar.zst. The same tree and
+// recipe give the same bytes, on any machine and at any time; owners, times
+// and umask do not show. It appears under its name whole and synced or not at
+// all. Building it again over itself changes nothing; if another archive of
+// that name is there, the build ends with an error that wraps fs.ErrExist and
+// leaves it alone, for a package is never replaced by another of its name.
+package build

@@ -1,0 +1,137 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/1bit-systems/pkg/internal/atomicfile"
+	"golang.org/x/sys/unix"
+)
+
+type output struct {
+	path         string
+	size         int64
+	sha256       string
+	alreadyThere bool
+}
+
+// writeOutput makes the file at path with what write writes: whole, synced
+// and in one step, or not at all. If the same bytes are there already they
+// stay; other bytes are an error that wraps fs.ErrExist.
+func writeOutput(ctx context.Context, path string, write func(io.Writer) error) (*output, error) {
+	dir := filepath.Dir(path)
+	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make output folder: %w", err)
+	}
+	f, publish, err := createUnnamed(dir)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	count := &counter{}
+	if err := write(io.MultiWriter(f, sum, count)); err != nil {
+		publish("")
+		return nil, err
+	}
+	out := &output{path: path, size: count.n, sha256: hex.EncodeToString(sum.Sum(nil))}
+	err = ctx.Err()
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		publish("")
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	err = publish(path)
+	if errors.Is(err, fs.ErrExist) {
+		out.alreadyThere = true
+		err = compare(ctx, path, out)
+	} else if err == nil {
+		err = atomicfile.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return out, nil
+}
+
+// createUnnamed opens a file in dir that has no name, so that nothing is left
+// of it if this process is killed. publish gives it a name that must be free,
+// or with "" drops it. A file system without such files gets a temporary name.
+func createUnnamed(dir string) (f *os.File, publish func(path string) error, err error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		f = os.NewFile(uintptr(fd), filepath.Join(dir, "(unnamed)"))
+		return f, func(path string) error {
+			if path == "" {
+				return nil
+			}
+			proc := "/proc/self/fd/" + strconv.Itoa(fd)
+			if err := unix.Linkat(unix.AT_FDCWD, proc, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+				return &fs.PathError{Op: "link", Path: path, Err: err}
+			}
+			return nil
+		}, nil
+	}
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
+		return nil, nil, &fs.PathError{Op: "create file in", Path: dir, Err: err}
+	}
+	f, err = os.CreateTemp(dir, ".1bit-build.*.tmp")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return nil, nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return f, func(path string) error {
+		if path != "" {
+			err = atomicfile.RenameNew(f.Name(), path)
+		}
+		if path == "" || err != nil {
+			return errors.Join(err, os.Remove(f.Name()))
+		}
+		return nil
+	}, nil
+}
+
+// compare is nil if the file at path is what would have been written.
+func compare(ctx context.Context, path string, want *output) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	different := fmt.Errorf("another file of that name is there: move it away or build into another folder: %w", fs.ErrExist)
+	if !info.Mode().IsRegular() || info.Size() != want.size {
+		return different
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != want.sha256 {
+		return different
+	}
+	return ctx.Err()
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}

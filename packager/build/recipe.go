@@ -1,0 +1,164 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/1bit-systems/pkg/packager"
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrRecipe is wrapped by every error about the recipe or about what the
+// recipe asks of the tree.
+var ErrRecipe = errors.New("recipe is wrong")
+
+const maxRecipe = 1 << 20
+
+// Recipe says what of a tree becomes a package. The package comment describes
+// its file.
+type Recipe struct {
+	Flavour     string
+	Include     []string
+	EntryPoints map[string]string
+	FrontDoor   []string
+	Components  []packager.Component
+	Requires    []packager.Requirement
+
+	// lines remembers where in the file a thing stands.
+	file  string
+	lines map[string]int
+}
+
+// LoadRecipe reads and checks a recipe. Its errors wrap [ErrRecipe], except
+// where the file could not be read.
+func LoadRecipe(name string) (*Recipe, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read recipe: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRecipe+1))
+	if err != nil {
+		return nil, fmt.Errorf("read recipe: %w", err)
+	}
+	return ParseRecipe(name, b)
+}
+
+// ParseRecipe checks the bytes of a recipe; name is what errors call it.
+func ParseRecipe(name string, b []byte) (*Recipe, error) {
+	if len(b) > maxRecipe {
+		return nil, fmt.Errorf("%s: more than %d bytes: %w", name, maxRecipe, ErrRecipe)
+	}
+	root, err := document(name, b)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recipe{file: name, lines: map[string]int{}}
+	d := &decoder{file: name}
+	d.recipe(r, root)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return r, nil
+}
+
+func (d *decoder) recipe(r *Recipe, root *yaml.Node) {
+	top := d.keys(root, "", "flavour", "include", "entry_points", "front_door", "components", "requires")
+	for _, key := range []string{"flavour", "include", "entry_points", "components"} {
+		if d.err == nil && top[key] == nil {
+			d.fail(root, key, "missing: add it")
+		}
+	}
+	if d.err != nil {
+		return
+	}
+	r.Flavour = d.text(top["flavour"], "flavour", packager.CheckWord)
+	r.Include = d.texts(top["include"], "include", checkInclude)
+	if d.err == nil && len(r.Include) == 0 {
+		d.fail(top["include"], "include", "is empty: list the folders and programs to take")
+	}
+	for _, item := range d.items(top["include"], "include") {
+		r.lines["include "+item.Value] = item.Line
+	}
+	r.EntryPoints = map[string]string{}
+	for _, p := range d.pairs(top["entry_points"], "entry_points") {
+		key := "entry_points." + p.key.Value
+		r.EntryPoints[p.key.Value] = d.text(p.value, key, packager.CheckPath)
+		r.lines[key] = p.key.Line
+	}
+	r.FrontDoor = d.texts(top["front_door"], "front_door", packager.CheckWord)
+	if d.err == nil && len(r.FrontDoor) > 0 && r.EntryPoints[packager.FrontDoorEntry] == "" {
+		d.fail(top["front_door"], "front_door", fmt.Sprintf("the verbs need an entry point %s: add it to entry_points", packager.FrontDoorEntry))
+	}
+	d.components(r, top["components"])
+	d.requires(r, top["requires"])
+}
+
+// checkInclude allows what may be a path of the package, and "." for all.
+func checkInclude(s string) error {
+	if s == "." {
+		return nil
+	}
+	return packager.CheckPath(s)
+}
+
+func (d *decoder) components(r *Recipe, n *yaml.Node) {
+	for _, p := range d.pairs(n, "components") {
+		key := "components." + p.key.Value
+		fields := d.keys(p.value, key, "commit", "url")
+		if d.err == nil && fields["commit"] == nil {
+			d.fail(p.key, key+".commit", "missing: add the commit that was built")
+		}
+		c := packager.Component{Name: p.key.Value, Declared: true}
+		c.Commit = d.text(fields["commit"], key+".commit", nil)
+		c.URL = d.text(fields["url"], key+".url", nil)
+		if err := packager.CheckComponent(c); d.err == nil && err != nil {
+			d.fail(p.key, key, err.Error())
+		}
+		r.Components = append(r.Components, c)
+	}
+	slices.SortFunc(r.Components, func(a, b packager.Component) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+func (d *decoder) requires(r *Recipe, n *yaml.Node) {
+	for i, item := range d.items(n, "requires") {
+		key := fmt.Sprintf("requires[%d]", i)
+		fields := d.keys(item, key, packager.RequirePath, packager.RequireDevice, packager.RequireKernelParameter, "value")
+		if d.err != nil {
+			return
+		}
+		var q packager.Requirement
+		for _, kind := range []string{packager.RequirePath, packager.RequireDevice, packager.RequireKernelParameter} {
+			if fields[kind] == nil {
+				continue
+			}
+			if q.Kind != "" {
+				d.fail(item, key, fmt.Sprintf("has both %s and %s: make two items of it", q.Kind, kind))
+			}
+			q.Kind, q.Name = kind, d.text(fields[kind], key+"."+kind, nil)
+		}
+		q.Value = d.text(fields["value"], key+".value", nil)
+		if err := packager.CheckRequirement(q); d.err == nil && err != nil {
+			d.fail(item, key, err.Error())
+		}
+		r.Requires = append(r.Requires, q)
+	}
+}
+
+// wrong is an error about the recipe's key, for what only the tree can tell.
+// A tree that cannot be read is not the recipe's fault.
+func (r *Recipe) wrong(key string, err error) error {
+	if unreadable := new(fs.PathError); !errors.As(err, &unreadable) {
+		err = fmt.Errorf("%w: %w", err, ErrRecipe)
+	}
+	return fmt.Errorf("%s:%d: %s: %w", r.file, max(r.lines[key], 1), key, err)
+}

@@ -1,0 +1,311 @@
+package packager
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// headRoom bounds what may stand before and around the manifest, and
+	// entryRoom what an entry may take beside its content: tar headers with
+	// two long names. tailRoom bounds the zeros that tar programs pad with.
+	headRoom  = 64 << 10
+	entryRoom = 8 << 10
+	tailRoom  = 64 << 10
+
+	tarBlock = 512
+)
+
+// Reader reads a package's archive from a stream that may be hostile. It hands
+// out entries only as the manifest lists them.
+type Reader struct {
+	src      *source
+	zr       *zstd.Decoder
+	in       *meter
+	tr       *tar.Reader
+	manifest *Manifest
+	raw      []byte
+	next     int   // index of the next entry
+	end      int64 // where the entry just begun ends, padding included
+}
+
+// NewReader reads as far as the manifest. Errors about what the bytes say wrap
+// [ErrIntegrity]; an error of r itself does not. The caller closes the Reader.
+func NewReader(r io.Reader) (*Reader, error) {
+	src := &source{r: r}
+	buf := bufio.NewReaderSize(src, 256<<10)
+	if err := checkFrame(buf); err != nil {
+		return nil, src.blame(err)
+	}
+	zr, err := zstd.NewReader(buf, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderMaxMemory(MaxTotal),
+		zstd.WithDecoderLowmem(true), zstd.IgnoreChecksum(false))
+	if err != nil {
+		return nil, src.blame(fmt.Errorf("begin to decompress: %w", err))
+	}
+	in := &meter{r: zr, limit: MaxManifest + headRoom}
+	a := &Reader{src: src, zr: zr, in: in, tr: tar.NewReader(in)}
+	if err := a.readManifest(); err != nil {
+		a.Close()
+		return nil, src.blame(err)
+	}
+	return a, nil
+}
+
+// checkFrame looks at the first frame's header, before anything is allocated
+// for it, so that a window over the limit is told apart from damage.
+func checkFrame(buf *bufio.Reader) error {
+	b, err := buf.Peek(zstd.HeaderMaxSize)
+	if len(b) == 0 {
+		if err == io.EOF {
+			return errors.New("archive is empty")
+		}
+		return err
+	}
+	var h zstd.Header
+	if err := h.Decode(b); err != nil {
+		return fmt.Errorf("not a zstd archive: %w", err)
+	}
+	need := h.WindowSize
+	if h.SingleSegment {
+		need = h.FrameContentSize
+	}
+	if need > MaxWindow {
+		return fmt.Errorf("archive needs a zstd window of %d MiB, limit %d MiB", need>>20, MaxWindow>>20)
+	}
+	return nil
+}
+
+// Close frees the decoder. It does not close the underlying reader.
+func (a *Reader) Close() { a.zr.Close() }
+
+// Manifest is the package's manifest.
+func (a *Reader) Manifest() *Manifest { return a.manifest }
+
+func (a *Reader) readManifest() error {
+	top, err := a.header()
+	if err == io.EOF {
+		return errors.New("archive holds no entries")
+	}
+	if err != nil {
+		return err
+	}
+	dir := strings.TrimSuffix(top.Name, "/")
+	if top.Typeflag != tar.TypeDir || !strings.HasPrefix(dir, DirPrefix) || strings.Contains(dir, "/") {
+		return fmt.Errorf("archive begins with %q, not with a folder %s<flavour>-<id>: not a package", top.Name, DirPrefix)
+	}
+	h, err := a.header()
+	if err != nil {
+		return fmt.Errorf("archive has no manifest: %w", noEOF(err))
+	}
+	if h.Name != dir+"/"+ManifestName || h.Typeflag != tar.TypeReg {
+		return fmt.Errorf("archive has %q where %s belongs: not a package", h.Name, ManifestName)
+	}
+	if h.Size > MaxManifest {
+		return fmt.Errorf("manifest has %d bytes, limit %d", h.Size, int64(MaxManifest))
+	}
+	raw, err := io.ReadAll(a.tr)
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	m, err := DecodeManifest(raw)
+	if err != nil {
+		return err
+	}
+	if m.Imported {
+		return errors.New("manifest is that of an imported directory")
+	}
+	if m.DirName() != dir {
+		return fmt.Errorf("manifest is that of %s, the folder is %q", m.DirName(), dir)
+	}
+	if err := checkHeader(top, m.DirName()+"/", &File{Type: TypeDir, Mode: 0o755}); err != nil {
+		return err
+	}
+	if err := checkHeader(h, m.DirName()+"/"+ManifestName, &File{Type: TypeFile, Mode: 0o644, Size: h.Size}); err != nil {
+		return err
+	}
+	a.manifest, a.raw = m, raw
+	a.in.limit = a.in.n + m.Size() + int64(len(m.Files))*(entryRoom+tarBlock) + tailRoom
+	return nil
+}
+
+// Next returns the next entry; its content is then read with [Reader.Read].
+// After the last one it checks the end of the archive and returns io.EOF.
+func (a *Reader) Next() (*File, error) {
+	f, err := a.advance()
+	if err != nil && err != io.EOF {
+		return nil, a.src.blame(err)
+	}
+	return f, err
+}
+
+func (a *Reader) advance() (*File, error) {
+	h, err := a.header()
+	if a.next == len(a.manifest.Files) {
+		switch err {
+		case io.EOF:
+			return nil, a.tail()
+		case nil:
+			return nil, fmt.Errorf("archive has %q, which the manifest does not list", h.Name)
+		}
+		return nil, err
+	}
+	f := &a.manifest.Files[a.next]
+	if err != nil {
+		return nil, fmt.Errorf("archive ends before %q: %w", f.Path, noEOF(err))
+	}
+	name := a.manifest.DirName() + "/" + f.Path
+	if f.Type == TypeDir {
+		name += "/"
+	}
+	if err := checkHeader(h, name, f); err != nil {
+		return nil, err
+	}
+	a.next++
+	return f, nil
+}
+
+// Read reads the content of the entry that Next returned. It does not check
+// the digest.
+func (a *Reader) Read(p []byte) (int, error) {
+	n, err := a.tr.Read(p)
+	if err != nil && err != io.EOF {
+		return n, a.src.blame(fmt.Errorf("read content: %w", err))
+	}
+	return n, err
+}
+
+// header returns the next tar header, over global headers that say nothing.
+func (a *Reader) header() (*tar.Header, error) {
+	for {
+		h, err := a.tr.Next()
+		if err == io.EOF {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read tar header: %w", err)
+		}
+		a.end = blocks(a.in.n)
+		if h.Typeflag == tar.TypeReg {
+			a.end += blocks(h.Size)
+		}
+		if h.Typeflag != tar.TypeXGlobalHeader {
+			return h, nil
+		}
+		for key := range h.PAXRecords {
+			if key != "comment" {
+				return nil, fmt.Errorf("archive has a global header that sets %q", key)
+			}
+		}
+	}
+}
+
+// blocks rounds up to whole tar blocks.
+func blocks(n int64) int64 { return (n + tarBlock - 1) / tarBlock * tarBlock }
+
+// tail is reached when the tar reader saw the end. That reader takes a cut
+// for an end, so this looks again: two zero blocks, at most zeros after them,
+// and a decoder that has nothing more and no complaint.
+func (a *Reader) tail() error {
+	if a.in.n != a.end+2*tarBlock {
+		return errors.New("archive is cut off: no end-of-archive blocks")
+	}
+	buf := make([]byte, 4<<10)
+	for rest := 0; ; {
+		n, err := a.in.Read(buf)
+		for _, b := range buf[:n] {
+			if b != 0 {
+				return errors.New("archive has bytes after its end")
+			}
+		}
+		if rest += n; rest > tailRoom {
+			return errors.New("archive has too much padding after its end")
+		}
+		if err == io.EOF {
+			return io.EOF
+		}
+		if err != nil {
+			return fmt.Errorf("read the end of the archive: %w", err)
+		}
+	}
+}
+
+// checkHeader compares a tar header with what the manifest says.
+func checkHeader(h *tar.Header, name string, f *File) error {
+	want := tar.Header{Typeflag: tar.TypeReg, Mode: int64(f.Mode), Size: f.Size}
+	switch f.Type {
+	case TypeDir:
+		want.Typeflag = tar.TypeDir
+	case TypeLink:
+		want.Typeflag, want.Mode, want.Linkname = tar.TypeSymlink, 0o777, f.Target
+	}
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse") {
+			return fmt.Errorf("%q is a sparse file", h.Name)
+		}
+	}
+	switch {
+	case h.Name != name:
+		return fmt.Errorf("archive has %q where the manifest lists %q", h.Name, name)
+	case h.Typeflag != want.Typeflag:
+		return fmt.Errorf("%q is of tar type %q, the manifest says %q", h.Name, h.Typeflag, want.Typeflag)
+	case h.Mode != want.Mode:
+		return fmt.Errorf("%q has mode %04o, the manifest says %04o", h.Name, h.Mode, want.Mode)
+	case h.Size != want.Size:
+		return fmt.Errorf("%q has %d bytes, the manifest says %d", h.Name, h.Size, want.Size)
+	case h.Linkname != want.Linkname:
+		return fmt.Errorf("%q points to %q, the manifest says %q", h.Name, h.Linkname, want.Linkname)
+	}
+	return nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// source remembers its own error, to tell a bad disk from a bad archive.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+func (s *source) blame(err error) error {
+	if s.err != nil {
+		return fmt.Errorf("read archive: %w", s.err)
+	}
+	if errors.Is(err, ErrIntegrity) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ErrIntegrity)
+}
+
+// meter counts what was read and ends it at a limit.
+type meter struct {
+	r        io.Reader
+	n, limit int64
+}
+
+func (c *meter) Read(p []byte) (int, error) {
+	if c.n >= c.limit {
+		return 0, fmt.Errorf("archive unpacks to more than its manifest allows (%d bytes)", c.limit)
+	}
+	n, err := c.r.Read(p[:min(int64(len(p)), c.limit-c.n)])
+	c.n += int64(n)
+	return n, err
+}

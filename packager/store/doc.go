@@ -1,0 +1,34 @@
+// Package store keeps the packages that are installed on this host.
+//
+// # On disk
+//
+//	<dir>/1bit-<flavour>-<id>/        a package: read-only, its manifest at its root
+//	<dir>/.1bit-staging/<work>/       what an install or a removal has in hand
+//	<state>/store.lock                held shared by switches, alone by removals
+//	<state>/imported/<name>.json      the manifest of a directory that was taken in
+//
+// # What is guaranteed
+//
+// A package is listed if and only if it is whole: its directory appears under
+// its name in one rename, after every byte was compared with the manifest and
+// is on stable storage, and it disappears in one rename before anything in it
+// is deleted. The rename refuses to replace: a name never changes its content.
+//
+//	archive ── extract, verify, sync ──▶ staging ── rename ──▶ installed ── rename ──▶ staging ── delete
+//	           (killed: swept later)                (listed)                (killed: swept later)
+//
+// Every work folder in staging is locked by the process that uses it; the
+// kernel frees the lock with the process. The next command sweeps the folders
+// that nobody holds.
+//
+// Files are synced one by one, by many goroutines at once, and then the
+// folders. One syncfs would be as fast on an idle disk, but it also waits for
+// whatever else the machine writes (a model being downloaded), and before
+// Linux 5.8 it does not report errors.
+//
+// # Imported directories
+//
+// A directory of the old script's making has no manifest. Import computes one
+// and keeps it in the state folder; the directory stays as it is, byte for
+// byte. Without that record it is not listed until it is imported again.
+package store

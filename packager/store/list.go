@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/1bit-systems/pkg/packager"
+	"golang.org/x/sys/unix"
+)
+
+// List returns every package that is whole, sorted by name. It also sweeps
+// what dead processes left, as far as it may.
+func (s *Store) List(ctx context.Context) ([]*Package, error) {
+	s.sweep(ctx)
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var list []*Package
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), packager.DirPrefix) {
+			continue
+		}
+		// What has no valid manifest is no package, whatever its name.
+		if p, err := s.load(e.Name()); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// load reads the package in the directory of that base name.
+func (s *Store) load(base string) (*Package, error) {
+	p := &Package{Path: filepath.Join(s.Dir, base)}
+	info, err := os.Lstat(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", p.Path)
+	}
+	at := filepath.Join(p.Path, packager.ManifestName)
+	raw, info, err := readSmall(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.Imported = true
+		at = s.record(base)
+		raw, info, err = readSmall(at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Manifest, err = packager.DecodeManifest(raw); err != nil {
+		return nil, fmt.Errorf("read %s: %w", at, err)
+	}
+	if p.Manifest.Imported != p.Imported || p.Manifest.DirName() != base {
+		return nil, fmt.Errorf("%s is not the manifest of %s", at, p.Path)
+	}
+	if p.Digest, err = p.Manifest.Digest(); err != nil {
+		return nil, err
+	}
+	p.Name, p.Size, p.InstalledAt = p.Manifest.Name(), p.Manifest.Size(), info.ModTime()
+	p.State, p.Detail = look(p)
+	return p, nil
+}
+
+// record is where the manifest of an imported directory is kept.
+func (s *Store) record(base string) string {
+	return filepath.Join(s.StateDir, "imported", strings.TrimPrefix(base, packager.DirPrefix)+".json")
+}
+
+// readSmall reads a manifest file, which must be a regular file.
+func readSmall(name string) ([]byte, fs.FileInfo, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > packager.MaxManifest {
+		return nil, nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, int64(packager.MaxManifest))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, packager.MaxManifest+1))
+	return b, info, err
+}
+
+// AtPath returns the package whose directory contains path, which need not
+// exist itself.
+func (s *Store) AtPath(path string) (*Package, bool) {
+	if !filepath.IsAbs(path) {
+		return nil, false
+	}
+	dirs := []string{s.Dir}
+	if real, err := filepath.EvalSymlinks(s.Dir); err == nil && real != s.Dir {
+		dirs = append(dirs, real)
+	}
+	paths := []string{filepath.Clean(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != paths[0] {
+		paths = append(paths, real)
+	}
+	for _, p := range paths {
+		for _, dir := range dirs {
+			rest, ok := strings.CutPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+			if !ok {
+				continue
+			}
+			base, _, _ := strings.Cut(rest, "/")
+			if !strings.HasPrefix(base, packager.DirPrefix) {
+				continue
+			}
+			if found, err := s.load(base); err == nil {
+				return found, true
+			}
+		}
+	}
+	return nil, false
+}

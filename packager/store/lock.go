@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/1bit-systems/pkg/internal/atomicfile"
+	"github.com/gofrs/flock"
+)
+
+const lockPoll = 25 * time.Millisecond
+
+// LockShared keeps packages from being removed until unlock is called. While
+// a removal runs, it waits if ctx has a deadline, else it gives up at once;
+// the error wraps [ErrBusy] and says who holds the lock.
+func (s *Store) LockShared(ctx context.Context) (unlock func(), err error) {
+	return s.lock(ctx, false, "shared")
+}
+
+// lock takes the store's lock. The kernel frees it with the process; the text
+// in the file is only for people.
+func (s *Store) lock(ctx context.Context, exclusive bool, what string) (func(), error) {
+	if err := atomicfile.MkdirAll(s.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	name := filepath.Join(s.StateDir, "store.lock")
+	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDONLY), flock.SetPermissions(0o644))
+	try := l.TryRLock
+	wait := l.TryRLockContext
+	if exclusive {
+		try, wait = l.TryLock, l.TryLockContext
+	}
+	var ok bool
+	var err error
+	if _, bounded := ctx.Deadline(); bounded {
+		ok, err = wait(ctx, lockPoll)
+		if errors.Is(err, context.DeadlineExceeded) {
+			ok, err = false, nil
+		}
+	} else if err = ctx.Err(); err == nil {
+		ok, err = try()
+	}
+	if err == nil && !ok {
+		holder, readErr := os.ReadFile(name)
+		if readErr != nil || len(holder) == 0 {
+			holder = []byte("another process")
+		}
+		err = fmt.Errorf("%w: %s holds it", ErrBusy, strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("lock store %s: %w", name, err)
+	}
+	// A holder without the right to write is not named, no more.
+	_ = os.WriteFile(name, fmt.Appendf(nil, "process %d (%s)\n", os.Getpid(), what), 0o644)
+	return func() { _ = l.Close() }, nil
+}

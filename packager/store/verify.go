@@ -1,0 +1,208 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/1bit-systems/pkg/packager"
+	"golang.org/x/sync/errgroup"
+)
+
+// Verification is the result of [Store.Verify].
+type Verification struct {
+	ID       string    `json:"id"` // the package's name
+	OK       bool      `json:"ok"`
+	Files    int       `json:"files"` // regular files looked at
+	Bytes    int64     `json:"bytes"` // content read
+	Problems []Problem `json:"problems"`
+}
+
+// Problem is one difference between a package and its manifest.
+type Problem struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+}
+
+// Verify compares every byte, mode and link of a package with the manifest
+// that p holds, and that with the one on disk. It finds every difference, not
+// only the first; the error is for what kept it from looking. progress may be
+// nil; it is told the bytes read and their total, by one goroutine at a time.
+func (s *Store) Verify(ctx context.Context, p *Package, progress func(done, total int64)) (*Verification, error) {
+	v := &verifier{p: p, progress: progress, result: &Verification{ID: p.Name, Problems: []Problem{}}}
+	if err := v.run(ctx, s); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", p.Name, err)
+	}
+	slices.SortFunc(v.result.Problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What))
+	})
+	v.result.OK = len(v.result.Problems) == 0
+	return v.result, nil
+}
+
+type verifier struct {
+	p        *Package
+	progress func(done, total int64)
+
+	mu     sync.Mutex
+	result *Verification
+}
+
+func (v *verifier) problem(path, what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.result.Problems = append(v.result.Problems, Problem{Path: path, What: what})
+}
+
+func (v *verifier) run(ctx context.Context, s *Store) error {
+	v.manifest(s)
+	if what := topProblem(v.p); what != "" {
+		v.problem(".", what)
+	}
+	extras, err := extraFiles(v.p)
+	if err != nil {
+		v.problem(".", err.Error())
+	}
+	for _, name := range extras {
+		v.problem(name, "is not in the manifest")
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range v.p.Manifest.Files {
+		group.Go(func() error { return v.file(ctx, &v.p.Manifest.Files[i]) })
+	}
+	return group.Wait()
+}
+
+// manifest compares the manifest on disk with the one in hand.
+func (v *verifier) manifest(s *Store) {
+	name := filepath.Join(v.p.Path, packager.ManifestName)
+	if v.p.Imported {
+		name = s.record(filepath.Base(v.p.Path))
+	}
+	raw, info, err := readSmall(name)
+	if err != nil {
+		v.problem(packager.ManifestName, err.Error())
+		return
+	}
+	m, err := packager.DecodeManifest(raw)
+	if err != nil {
+		v.problem(packager.ManifestName, err.Error())
+		return
+	}
+	if digest, err := m.Digest(); err != nil || digest != v.p.Digest {
+		v.problem(packager.ManifestName, fmt.Sprintf("has digest %s, not %s", digest, v.p.Digest))
+	}
+	if !v.p.Imported {
+		if what := modeDiffers(info, 0o444); what != "" {
+			v.problem(packager.ManifestName, what)
+		}
+	}
+}
+
+func (v *verifier) file(ctx context.Context, f *packager.File) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	info, what := entry(v.p, f)
+	if what == "" {
+		if mode := modeProblem(v.p, f, info); mode != "" {
+			v.problem(f.Path, mode)
+		}
+	} else {
+		v.problem(f.Path, what)
+	}
+	if f.Type != packager.TypeFile {
+		return nil
+	}
+	v.mu.Lock()
+	v.result.Files++
+	v.mu.Unlock()
+	if what != "" {
+		return nil
+	}
+	sum, err := hashFile(ctx, filepath.Join(v.p.Path, filepath.FromSlash(f.Path)), v.count)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		v.problem(f.Path, err.Error())
+	case sum != f.SHA256:
+		v.problem(f.Path, fmt.Sprintf("has SHA-256 %s, not %s", sum, f.SHA256))
+	}
+	return nil
+}
+
+func (v *verifier) count(n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.result.Bytes += int64(n)
+	if v.progress != nil {
+		v.progress(v.result.Bytes, v.p.Size)
+	}
+}
+
+func hashFile(ctx context.Context, name string, count func(int)) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return hashReader(ctx, f, count)
+}
+
+func hashReader(ctx context.Context, r io.Reader, count func(int)) (string, error) {
+	sum := sha256.New()
+	buf := make([]byte, 256<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := r.Read(buf)
+		sum.Write(buf[:n])
+		if count != nil && n > 0 {
+			count(n)
+		}
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// hashFiles fills in the digests of regular files below root.
+func hashFiles(ctx context.Context, root *os.Root, files []packager.File) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range files {
+		f := &files[i]
+		if f.Type != packager.TypeFile {
+			continue
+		}
+		group.Go(func() error {
+			r, err := root.Open(f.Path)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			var n int64
+			f.SHA256, err = hashReader(ctx, r, func(k int) { n += int64(k) })
+			if err == nil && n != f.Size {
+				err = fmt.Errorf("%q changed while it was read", f.Path)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
