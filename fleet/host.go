@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Errors a caller branches on. A missing unit is [systemd.ErrNoUnit], a missing manager [systemd.ErrNoBus].
+var (
+	// ErrRefused is wrapped where a policy or a setting of the unit forbids the act. Nothing was changed.
+	ErrRefused = errors.New("refused")
+	// ErrBusy is wrapped where another command worked on the unit for longer than Host.LockWait.
+	ErrBusy = errors.New("busy")
+	// ErrReturned is wrapped where a package failed its health check and the one before serves again.
+	ErrReturned = errors.New("the service went back")
+)
+
+// Host is the services of one scope of this machine. Scope, Store, StateDir, UnitDir, Connect and Now are
+// required; every other zero value means its default.
+type Host struct {
+	Scope    systemd.Scope
+	Store    *store.Store
+	StateDir string // the journal's folder
+	UnitDir  string // where drop-in folders are written, such as ~/.config/systemd/user
+	Connect  func(ctx context.Context) (*systemd.Manager, error)
+	Now      func() time.Time
+	User     string       // who acts, for the records
+	Log      *slog.Logger // nil: nothing is logged
+
+	// Authorise is asked before an act that arms or restarts a service, with words like "restart llm.service";
+	// its error refuses the act. nil allows everything.
+	Authorise func(act string) error
+
+	LockWait     time.Duration // how long to wait for another command on the same unit; 0: one minute
+	LoadDeadline time.Duration // how long a started service may take until it answers; 0: five minutes
+
+	Proc   string // "" is /proc
+	Cgroup string // "" is /sys/fs/cgroup
+	Sys    string // "" is /sys, for kernel parameters
+}
+
+func (h *Host) log() *slog.Logger {
+	if h.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return h.Log
+}
+
+func (h *Host) authorise(act string) error {
+	if h.Authorise == nil {
+		return nil
+	}
+	return h.Authorise(act)
+}
+
+func (h *Host) journal() journal { return journal{h.StateDir} }
+
+func (h *Host) proc() string   { return or(h.Proc, "/proc") }
+func (h *Host) cgroup() string { return or(h.Cgroup, "/sys/fs/cgroup") }
+func (h *Host) sys() string    { return or(h.Sys, "/sys") }
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+func (h *Host) loadDeadline() time.Duration {
+	if h.LoadDeadline <= 0 {
+		return 5 * time.Minute
+	}
+	return h.LoadDeadline
+}
+
+// dropInDir is the folder of our files for a unit.
+func (h *Host) dropInDir(unit string) string { return filepath.Join(h.UnitDir, unit+".d") }
+
+// unitName completes a name as systemctl does and refuses what cannot be the name of a service: the name becomes
+// part of a path.
+func unitName(name string) (string, error) {
+	full := name
+	if !strings.HasSuffix(full, ".service") {
+		full += ".service"
+	}
+	stem := strings.TrimSuffix(full, ".service")
+	bad := stem == "" || len(full) > 255
+	for _, c := range stem {
+		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune(`:-_.\@`, c)
+		bad = bad || !ok
+	}
+	if bad {
+		return "", fmt.Errorf("%w: %q is not the name of a service", systemd.ErrNoUnit, name)
+	}
+	return full, nil
+}
+
+// unit asks the manager for a unit and gives its primary name.
+func (h *Host) unit(ctx context.Context, m *systemd.Manager, name string) (*systemd.Unit, error) {
+	full, err := unitName(name)
+	if err != nil {
+		return nil, err
+	}
+	u, err := m.Unit(ctx, full)
+	if err != nil {
+		return nil, err
+	}
+	if u.LoadState != "loaded" {
+		return nil, fmt.Errorf("%w: %s is %s", ErrRefused, full, u.LoadState)
+	}
+	return u, nil
+}
+
+// mustKnow fails where a manager answers and knows no such unit.
+func (h *Host) mustKnow(ctx context.Context, unit string) error {
+	m, err := h.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	_, err = m.Unit(ctx, unit)
+	return err
+}
+
+// exists tells whether there is a file of ours for the unit, also where no manager can be asked.
+func (h *Host) exists(unit string) bool {
+	for _, name := range []string{dropInName, prevName} {
+		if _, err := os.Lstat(filepath.Join(h.dropInDir(unit), name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/1bit-systems/pkg/internal/atomicfile"
+)
+
+// journalName is the file below StateDir that holds what was done to the services of this host.
+const journalName = "journal.jsonl"
+
+// The acts of the journal. actOutside stands for a change that this program did not make: it is recorded when
+// the next act finds the unit elsewhere than the last record left it, so that the chain has no gap.
+const (
+	actSwitch   = "switch"
+	actRollback = "rollback"
+	actRestart  = "restart"
+	actReturn   = "return"
+	actUnswitch = "unswitch"
+	actOutside  = "outside"
+)
+
+const (
+	phaseIntent = "intent"
+	phaseCommit = "commit"
+	phaseAbort  = "abort"
+)
+
+// entry is one line of the journal: an intent, and later the commit or abort with the same unit and seq.
+type entry struct {
+	Seq    int       `json:"seq"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by,omitempty"`
+	Scope  string    `json:"scope"`
+	Unit   string    `json:"unit"`
+	Act    string    `json:"act"`
+	Phase  string    `json:"phase"`
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Digest string    `json:"digest,omitempty"` // of the package To
+	Old    string    `json:"old_sha256,omitempty"`
+	New    string    `json:"new_sha256,omitempty"`
+	Result string    `json:"result,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Record is one finished act on a service, folded from its journal lines. From of each record is To of the one
+// before it.
+type Record struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Act    string    `json:"act"`
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Result string    `json:"result"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// journal is the append-only file of one host. Losing it loses history and the memory of which package served;
+// it never stops a rollback.
+type journal struct{ dir string }
+
+func (j journal) path() string { return filepath.Join(j.dir, journalName) }
+
+// entries reads the lines of one unit in order. A line that does not parse (torn by a crash) is dropped.
+func (j journal) entries(scope, unit string) ([]entry, error) {
+	data, err := os.ReadFile(j.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	var out []entry
+	for _, e := range parseJournal(data) {
+		if e.Scope == scope && e.Unit == unit {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// parseJournal reads every whole line; a last line without a newline is torn and does not count.
+func parseJournal(data []byte) []entry {
+	var out []entry
+	for {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole {
+			return out
+		}
+		data = rest
+		var e entry
+		if json.Unmarshal(line, &e) != nil || e.Unit == "" || e.Seq <= 0 {
+			continue
+		}
+		out = append(out, e)
+	}
+}
+
+// append adds one line. The state folder itself is locked meanwhile, since services share the file.
+func (j journal) append(ctx context.Context, e entry) error {
+	if err := makeDirs(j.dir, 0o700); err != nil {
+		return fmt.Errorf("make the state folder: %w", err)
+	}
+	lock, err := lockDir(ctx, j.dir)
+	if err != nil {
+		return fmt.Errorf("lock the state folder: %w", err)
+	}
+	defer lock.release()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode a journal line: %w", err)
+	}
+	if err := atomicfile.Append(j.path(), line, 0o600); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// lastSeq is the highest sequence number among entries, 0 for none.
+func lastSeq(entries []entry) int {
+	last := 0
+	for _, e := range entries {
+		last = max(last, e.Seq)
+	}
+	return last
+}
+
+// unfinished returns the last intent that has neither commit nor abort.
+func unfinished(entries []entry) (entry, bool) {
+	done := map[int]bool{}
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := entries[i]
+		if e.Phase != phaseIntent {
+			done[e.Seq] = true
+		} else if !done[e.Seq] {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// fold makes the history of one unit from its lines: one record for each committed act, in order of commit.
+func fold(entries []entry) []Record {
+	var out []Record
+	for _, e := range entries {
+		if e.Phase != phaseCommit {
+			continue
+		}
+		out = append(out, Record{At: e.At, By: e.By, Act: e.Act, From: e.From, To: e.To, Result: e.Result, Reason: e.Reason})
+	}
+	return out
+}
+
+// served tells whether the journal saw the package serving since it was last armed: a restart of it that passed
+// its health check.
+func served(entries []entry, pkg PackageRef) bool {
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := entries[i]
+		if e.Phase != phaseCommit {
+			continue
+		}
+		if e.To != pkg.Name || (e.Digest != "" && pkg.Digest != "" && e.Digest != pkg.Digest) {
+			return false
+		}
+		if e.Result == resultServes {
+			return true
+		}
+		if e.From != e.To {
+			return e.Act == actRollback || e.Act == actReturn
+		}
+	}
+	return false
+}
+
+// The results a committed act can have.
+const (
+	resultArmed    = "armed"      // loaded; the next start uses it
+	resultWritten  = "not loaded" // written without a bus
+	resultServes   = "serves"     // restarted and answered its health check
+	resultFailed   = "failed"     // restarted and failed; nothing to return to
+	resultFinished = "finished"   // a crash came between; the next command finished it
+	resultSeen     = "seen"       // for actOutside
+)
+
+// History returns the finished acts on a unit, oldest first.
+func (h *Host) History(ctx context.Context, unit string) ([]Record, error) {
+	unit, err := unitName(unit)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := h.journal().entries(string(h.Scope), unit)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		if err := h.mustKnow(ctx, unit); err != nil {
+			return nil, err
+		}
+	}
+	return fold(entries), nil
+}

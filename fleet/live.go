@@ -1,0 +1,240 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// cgroupRoot is where the control groups are, unless Host.Cgroup says otherwise.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// place finds packages by path: those of the store, and any folder that is named as one, also when it is gone or
+// has no manifest.
+type place struct {
+	store *store.Store
+	roots []string // folders whose 1bit-… entries are packages
+	known map[string]PackageRef
+}
+
+func (h *Host) place() *place {
+	p := &place{store: h.Store, known: map[string]PackageRef{}, roots: []string{filepath.Clean(h.Store.Dir)}}
+	if real, err := filepath.EvalSymlinks(h.Store.Dir); err == nil && real != p.roots[0] {
+		p.roots = append(p.roots, real)
+	}
+	return p
+}
+
+// split divides a path into the package folder and what lies below it. A path that reaches a package over links
+// only is resolved first.
+func (p *place) split(path string) (folder, rest string, ok bool) {
+	if !filepath.IsAbs(path) {
+		return "", "", false
+	}
+	path = filepath.Clean(path)
+	if folder, rest, ok = p.below(path); ok {
+		return folder, rest, true
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		return p.below(real)
+	}
+	return "", "", false
+}
+
+func (p *place) below(path string) (folder, rest string, ok bool) {
+	for _, root := range p.roots {
+		tail, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+		if !ok {
+			continue
+		}
+		name, rest, _ := strings.Cut(tail, "/")
+		if len(name) > len(packager.DirPrefix) && strings.HasPrefix(name, packager.DirPrefix) {
+			return filepath.Join(root, name), rest, true
+		}
+	}
+	if pkg, ok := p.store.AtPath(path); ok {
+		rest := strings.TrimPrefix(strings.TrimPrefix(path, pkg.Path), "/")
+		return pkg.Path, rest, true
+	}
+	return "", "", false
+}
+
+// at names the package whose folder contains path. One that the store does not know has no digest.
+func (p *place) at(path string) (PackageRef, bool) {
+	folder, _, ok := p.split(path)
+	if !ok {
+		return PackageRef{}, false
+	}
+	ref, seen := p.known[folder]
+	if !seen {
+		ref = PackageRef{Name: strings.TrimPrefix(filepath.Base(folder), packager.DirPrefix), Path: folder}
+		if pkg, ok := p.store.AtPath(folder); ok {
+			ref = refOf(pkg)
+		}
+		p.known[folder] = ref
+	}
+	return ref, true
+}
+
+func refOf(p *store.Package) PackageRef { return PackageRef{p.Name, p.Digest, p.Path} }
+
+// inValue finds the first package in a value that may be a list of paths.
+func (p *place) inValue(value string) (PackageRef, bool) {
+	for part := range strings.SplitSeq(value, ":") {
+		if ref, ok := p.at(part); ok {
+			return ref, true
+		}
+	}
+	return PackageRef{}, false
+}
+
+// live tells what the processes of a unit run from. keys are the variables of its binding.
+func (h *Host) live(u *systemd.Unit, pl *place, keys []string) (*Live, []procInfo, error) {
+	pids, err := systemd.Processes(h.proc(), h.cgroup(), u)
+	if err != nil {
+		return nil, nil, err
+	}
+	var procs []procInfo
+	for _, pid := range pids {
+		if p, ok := readProcess(h.proc(), pid); ok {
+			procs = append(procs, p)
+		}
+	}
+	return liveOf(procs, u.MainPID, pl, keys), procs, nil
+}
+
+// liveOf decides from the processes alone. The main process is judged by what it was started with, since that is
+// what it starts a server from. Every other process is judged by what it is: its program, the files it has
+// mapped, its arguments; by its environment only when none of them lies in a package.
+func liveOf(procs []procInfo, mainPID int, pl *place, keys []string) *Live {
+	if len(procs) == 0 {
+		return nil
+	}
+	l := &Live{}
+	var others []procInfo
+	for _, p := range procs {
+		l.Unreadable = l.Unreadable || p.unreadable
+		if p.pid != mainPID {
+			others = append(others, p)
+			continue
+		}
+		ref, ok := pl.inEnv(p.env, keys)
+		if !ok {
+			ref, _ = pl.inProcess(p)
+		}
+		l.Main = newProcess(p, ref)
+	}
+	l.Child = childOf(others, mainPID, pl, keys)
+	return l
+}
+
+// childOf picks the server among the processes that are not the main one: one that is seen to run from a package
+// before one that only has a package in its environment (a shell on its way to start something), a child of the
+// main process before its descendants, the older before the younger.
+func childOf(others []procInfo, mainPID int, pl *place, keys []string) *Process {
+	var best *Process
+	bestRank := 0
+	for _, p := range others {
+		rank := 4
+		ref, ok := pl.inProcess(p)
+		if !ok {
+			rank = 0
+			if ref, ok = pl.inEnv(p.env, keys); !ok {
+				continue
+			}
+		}
+		if p.parent == mainPID {
+			rank += 2
+		}
+		if best == nil || rank > bestRank || rank == bestRank && p.since.Before(best.Since) {
+			best, bestRank = newProcess(p, ref), rank
+			best.proved = rank >= 4
+		}
+	}
+	return best
+}
+
+func newProcess(p procInfo, ref PackageRef) *Process {
+	q := &Process{Package: ref.Name, Path: ref.Path, PID: p.pid, Since: p.since, digest: ref.Digest}
+	if !ref.isZero() {
+		_, err := os.Lstat(ref.Path)
+		q.deleted = err != nil
+	}
+	return q
+}
+
+// inEnv finds a package in the variables of the binding, or, where none of them names one, in any variable.
+func (p *place) inEnv(env []string, keys []string) (PackageRef, bool) {
+	for _, key := range keys {
+		if value, ok := lookup(env, key); ok {
+			if ref, ok := p.inValue(value); ok {
+				return ref, true
+			}
+		}
+	}
+	for _, assignment := range env {
+		key, value, _ := strings.Cut(assignment, "=")
+		if slices.Contains(ambient, key) {
+			continue
+		}
+		if ref, ok := p.inValue(value); ok {
+			return ref, true
+		}
+	}
+	return PackageRef{}, false
+}
+
+// ambient are variables that say where a process is or what called it, not what it runs.
+var ambient = []string{"PWD", "OLDPWD", "_", "HOME"}
+
+// inProcess finds the package that a process runs from: its program, its mapped files, its arguments.
+func (p *place) inProcess(q procInfo) (PackageRef, bool) {
+	for _, paths := range [][]string{{q.exe}, q.maps} {
+		for _, path := range paths {
+			path, _ := undeleted(path)
+			if ref, ok := p.at(path); ok {
+				return ref, true
+			}
+		}
+	}
+	// A script's interpreter has the script among its first arguments.
+	for _, arg := range q.argv[:min(2, len(q.argv))] {
+		if ref, ok := p.at(arg); ok {
+			return ref, true
+		}
+	}
+	return PackageRef{}, false
+}
+
+// runs is the package that answers: the child's where there is one, else the main process's.
+func (l *Live) runs() (PackageRef, bool) {
+	if l == nil {
+		return PackageRef{}, false
+	}
+	p := l.Main
+	if l.Child != nil && l.Child.Package != "" {
+		p = l.Child
+	}
+	if p == nil || p.Package == "" {
+		return PackageRef{}, false
+	}
+	return PackageRef{p.Package, p.digest, p.Path}, true
+}
+
+// only tells whether every process that runs from a package runs from this one.
+func (l *Live) only(ref PackageRef) bool {
+	if l == nil {
+		return false
+	}
+	for _, p := range []*Process{l.Main, l.Child} {
+		if p != nil && p.Package != "" && !ref.same(PackageRef{p.Package, p.digest, p.Path}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/internal/atomicfile"
+)
+
+// lockPoll is how often a held lock is tried again.
+const lockPoll = 10 * time.Millisecond
+
+// dirLock is an exclusive flock on a folder. The kernel frees it when the process ends, however it ends.
+type dirLock struct {
+	dir  *os.File
+	path string
+}
+
+// lockDir waits for the lock of a folder until ctx ends. After the wait it checks that the path is still the
+// folder it locked, since whoever held the lock may have removed it. The folder must not be a link.
+func lockDir(ctx context.Context, path string) (*dirLock, error) {
+	for {
+		lock, held, err := tryLockDir(path)
+		if err != nil || lock != nil {
+			return lock, err
+		}
+		if !held {
+			continue // replaced meanwhile
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// tryLockDir takes the lock at once or returns nil; held then tells whether somebody else has it.
+func tryLockDir(path string) (lock *dirLock, held bool, err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	for {
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, true, nil
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, false, &fs.PathError{Op: "lock", Path: path, Err: err}
+	}
+	var mine, there unix.Stat_t
+	if err := errors.Join(unix.Fstat(fd, &mine), unix.Lstat(path, &there)); err != nil && !errors.Is(err, unix.ENOENT) {
+		_ = f.Close()
+		return nil, false, &fs.PathError{Op: "stat", Path: path, Err: err}
+	} else if err != nil || mine.Ino != there.Ino || mine.Dev != there.Dev {
+		_ = f.Close()
+		return nil, false, nil
+	}
+	return &dirLock{f, path}, false, nil
+}
+
+func (l *dirLock) release() { _ = l.dir.Close() }
+
+// makeDirs is os.MkdirAll that also makes the new entries durable.
+func makeDirs(path string, perm fs.FileMode) error {
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(path)
+	if err := makeDirs(parent, perm); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, perm); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return atomicfile.SyncDir(parent)
+}
+
+// lockUnit takes the lock of a unit's drop-in folder, making the folder where it is missing. done releases it
+// and removes a folder that is empty again. It waits up to h.LockWait; the error then wraps [ErrBusy].
+func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err error) {
+	dir := h.dropInDir(unit)
+	wait := h.LockWait
+	if wait <= 0 {
+		wait = time.Minute
+	}
+	busy := fmt.Errorf("%w: another switch, restart or rollback of %s is under way", ErrBusy, unit)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, busy)
+	defer cancel()
+	made := false
+	for {
+		info, err := os.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := makeDirs(dir, 0o755); err != nil {
+				return nil, fmt.Errorf("make the drop-in folder of %s: %w", unit, err)
+			}
+			made = true
+		case err != nil:
+			return nil, fmt.Errorf("look at the drop-in folder of %s: %w", unit, err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, fmt.Errorf("%w: %s is a link, which systemd may not follow and this program does not write through", ErrRefused, dir)
+		}
+		lock, err := lockDir(ctx, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // whoever held it has removed it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lock the drop-in folder of %s: %w", unit, err)
+		}
+		return func() {
+			// Only a folder that this program may have made is removed, and only while the lock is held; rmdir
+			// refuses one that holds anything.
+			if made && os.Remove(dir) == nil {
+				_ = atomicfile.SyncDir(filepath.Dir(dir))
+			}
+			lock.release()
+		}, nil
+	}
+}

@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Restart restarts a service on what is armed, which is the owner's act, and checks it: it must load within
+// Host.LoadDeadline, answer from the armed package, answer soundly and alike twice, and stay up for the watch
+// period. A package that fails is blocked with the reason and the service goes back, once, to the one that served
+// before; the error then wraps [ErrReturned].
+func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*Outcome, error) {
+	s, err := h.begin(ctx, unit, "restart "+unit, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	return s.outcome(ctx, func(out *Outcome) error { return s.restart(ctx, watch, out) })
+}
+
+// restart is Restart under the locks.
+func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome) error {
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	armed := v.armed.pkg(v.place)
+	if out.To == "" {
+		live, _, err := s.h.live(v.loaded, v.place, v.armed.keys())
+		if err != nil {
+			return err
+		}
+		from, _ := live.runs()
+		out.From, out.To = from.Name, armed.Name
+	}
+	var bad *failure
+	err = s.start(ctx, armed, watch, out)
+	if err == nil || !errors.As(err, &bad) {
+		return err
+	}
+	if v.active == nil || !v.active.RolledBackFrom.isZero() || !v.active.Package.same(armed) {
+		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, orNothing(armed.Name), err)
+	}
+	return s.giveBack(ctx, armed, bad, watch, out)
+}
+
+// giveBack returns a service whose package failed to the one that served before, once.
+func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure, watch time.Duration, out *Outcome) error {
+	from := out.From
+	if err := s.disarm(ctx, actReturn, bad.reason, out); err != nil {
+		return fmt.Errorf("restart %s: %s failed (%w), and the service could not go back: %w", s.unit, failed.Name, bad, err)
+	}
+	to := out.To
+	out.From, out.Returned = from, true
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	armed := v.armed.pkg(v.place)
+	to = or(or(armed.Name, to), "what the unit says without this program")
+	out.To = armed.Name
+	if err := s.start(ctx, armed, 0, out); err != nil {
+		return fmt.Errorf("restart %s: %s failed (%w), the service went back to %s, and that failed too: %w",
+			s.unit, failed.Name, bad, to, err)
+	}
+	return fmt.Errorf("restart %s: %s failed: %w; %w: %s serves", s.unit, failed.Name, bad, ErrReturned, to)
+}
+
+// start restarts the unit, awaits the job, and checks the service. A *failure is the service's.
+func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration, out *Outcome) error {
+	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: actRestart, From: pkg.Name, To: pkg.Name, Digest: pkg.Digest})
+	recorded := err == nil
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
+	}
+	notes, err := s.started(ctx, pkg, watch)
+	out.Restarted = true
+	out.Notes = append(out.Notes, notes...)
+	end := closing{phase: phaseCommit, result: resultServes}
+	var bad *failure
+	switch {
+	case errors.As(err, &bad):
+		end = closing{phase: phaseCommit, result: resultFailed, reason: bad.reason}
+	case err != nil:
+		end = closing{phase: phaseAbort, reason: err.Error()}
+	}
+	s.h.log().Info("restarted", "unit", s.unit, "package", pkg.Name, "result", or(end.result, end.reason))
+	if recorded {
+		closed, cancel := begun(ctx)
+		defer cancel()
+		if err := s.h.close(closed, intent, end); err != nil {
+			out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
+		}
+	}
+	return err
+}
+
+// started does the restart and waits for the verdict.
+func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Duration) (notes []string, err error) {
+	u, err := s.m.Unit(ctx, s.unit)
+	if err != nil {
+		return nil, err
+	}
+	// A start limit that the failed package used up must not stop the one that is to serve.
+	if err := s.m.ResetFailed(ctx, s.unit); err != nil {
+		return nil, err
+	}
+	job, cancel := context.WithTimeout(ctx, s.h.jobTime(u))
+	defer cancel()
+	result, err := s.m.Restart(job, s.unit)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, failf("the start did not end within %s", s.h.jobTime(u))
+	case err != nil:
+		return nil, err
+	}
+	w, err := s.h.watch(ctx, s.m, s.unit, pkg)
+	if err != nil {
+		return nil, err
+	}
+	switch result {
+	case "done":
+	case "failed", "timeout":
+		return nil, failf("the start job ended with %q", result)
+	default:
+		return nil, fmt.Errorf("restart %s: the job ended with %q", s.unit, result)
+	}
+	err = w.serves(ctx, watch)
+	return w.notes, err
+}
+
+// jobTime bounds the wait for a restart job: the stop may take its time, then the start may, and a unit that sets
+// no limit to its start gets the load deadline. An idle moment more, so that systemd's own verdict comes first.
+func (h *Host) jobTime(u *systemd.Unit) time.Duration {
+	stop, start := u.TimeoutStop, u.TimeoutStart
+	if stop <= 0 {
+		stop = h.loadDeadline()
+	}
+	if start <= 0 {
+		start = h.loadDeadline()
+	}
+	return stop + start + 5*time.Second
+}

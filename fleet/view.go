@@ -1,0 +1,224 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// view is one unit at one moment: what is loaded, what the files say, and what of it is ours.
+type view struct {
+	loaded   *systemd.Unit
+	disk     *systemd.Unit // as a reload would find it
+	specs    systemd.Specifiers
+	settings *systemd.Settings // of the files
+	place    *place
+
+	path       string // of our drop-in, spelled as the manager does
+	active     *DropIn
+	activeErr  error // why the active file cannot be read as ours
+	activeData []byte
+	prev       *DropIn
+
+	armed  binding // loaded variables that point into a package
+	onDisk binding // the same of the files
+}
+
+// view reads a unit. The files may change meanwhile unless the caller holds the unit's lock.
+func (h *Host) view(ctx context.Context, m *systemd.Manager, u *systemd.Unit) (*view, error) {
+	v := &view{loaded: u, place: h.place()}
+	var err error
+	if v.disk, err = u.Rescan(); err != nil {
+		return nil, err
+	}
+	if v.specs, err = m.Specifiers(ctx); err != nil {
+		return nil, err
+	}
+	if v.settings, err = systemd.ReadSettings(v.disk, v.specs); err != nil {
+		return nil, err
+	}
+	v.path = filepath.Join(h.spelled(u), u.ID+".d", dropInName)
+	if err := v.readPair(pair{h.dropInDir(u.ID)}); err != nil {
+		return nil, err
+	}
+	v.armed = inEnvironment(loadedEnvironment(u), v.place)
+	v.onDisk = ofSettings(v.settings, v.place)
+	return v, nil
+}
+
+// readPair reads our two files. One that is not as we write it is an error of the view's, not of the reading.
+func (v *view) readPair(p pair) error {
+	data, err := p.read(dropInName)
+	switch {
+	case errors.Is(err, ErrRefused) || errors.Is(err, errNotOurs):
+		v.activeErr = err
+	case err != nil:
+		return fmt.Errorf("read our drop-in: %w", err)
+	case data != nil:
+		v.activeData = data
+		if v.active, err = DecodeDropIn(data); err != nil {
+			v.active, v.activeErr = nil, fmt.Errorf("read %s: %w", p.path(dropInName), err)
+		}
+	}
+	prev, err := p.decode(prevName)
+	if err == nil {
+		v.prev = prev
+	}
+	return nil
+}
+
+// rollbackFile is the .prev that belongs to the active file: the one that its rollback puts in place.
+func (v *view) rollbackFile() *DropIn {
+	if v.active == nil || v.prev == nil || v.active.Rollback != rollbackExchange || !v.active.RolledBackFrom.isZero() ||
+		v.prev.Generation != v.active.Generation || !v.prev.RolledBackFrom.same(v.active.Package) {
+		return nil
+	}
+	return v.prev
+}
+
+// lone is a .prev without an active file: what a rollback of a first switch left behind.
+func (v *view) lone() *DropIn {
+	if v.active == nil && v.activeErr == nil {
+		return v.prev
+	}
+	return nil
+}
+
+// blocks are the packages that the unit must not be switched to.
+func (v *view) blocks() []Block {
+	if v.active != nil {
+		return v.active.Blocks
+	}
+	if d := v.lone(); d != nil {
+		if _, ok := blocked(d.Blocks, d.Package); ok {
+			return d.Blocks
+		}
+		return append(d.Blocks[:len(d.Blocks):len(d.Blocks)], Block{d.Package.Name, d.Package.Digest, blockedByRollback})
+	}
+	return nil
+}
+
+// generation is the next one: greater than that of every file of ours.
+func (v *view) generation() int {
+	n := 0
+	for _, d := range []*DropIn{v.active, v.prev} {
+		if d != nil {
+			n = max(n, d.Generation)
+		}
+	}
+	return n + 1
+}
+
+// spelled is UnitDir as the manager spells it: a home folder can be reached by several paths.
+func (h *Host) spelled(u *systemd.Unit) string {
+	mine, err := os.Stat(h.UnitDir)
+	for _, dir := range u.SearchPath {
+		if filepath.Clean(dir) == filepath.Clean(h.UnitDir) {
+			return filepath.Clean(dir)
+		}
+		if err == nil {
+			if there, err := os.Stat(dir); err == nil && os.SameFile(mine, there) {
+				return filepath.Clean(dir)
+			}
+		}
+	}
+	return filepath.Clean(h.UnitDir)
+}
+
+// searched tells whether the manager reads UnitDir at all.
+func (h *Host) searched(u *systemd.Unit) bool {
+	dir := h.spelled(u)
+	for _, d := range u.SearchPath {
+		if filepath.Clean(d) == dir {
+			return true
+		}
+	}
+	return false
+}
+
+// without reads the settings as if our drop-in were not there.
+func (v *view) without() (*systemd.Settings, error) {
+	return systemd.ReadSettings(v.disk, v.specs, systemd.Edit{Path: v.path, Gone: true})
+}
+
+// with reads the settings as if our drop-in had these bytes.
+func (v *view) with(data []byte) (*systemd.Settings, error) {
+	return systemd.ReadSettings(v.disk, v.specs, systemd.Edit{Path: v.path, Data: data})
+}
+
+// winner finds what wins over a variable of our drop-in at path; ok is false when nothing does.
+func winner(s *systemd.Settings, path string, d *DropIn) (key string, a systemd.Assignment, ok bool) {
+	for _, mine := range d.Environment {
+		if above := s.Above(mine.Key, path); len(above) > 0 {
+			return mine.Key, above[len(above)-1], true
+		}
+	}
+	return "", systemd.Assignment{}, false
+}
+
+// describe says what a line does to a variable.
+func describe(key string, a systemd.Assignment) string {
+	at := fmt.Sprintf("%s:%d", a.File, a.Line)
+	switch a.Kind {
+	case systemd.KindReset:
+		return fmt.Sprintf("%s: an empty Environment= takes %s away", at, key)
+	case systemd.KindUnsetEnvironment:
+		return fmt.Sprintf("%s: UnsetEnvironment= takes %s away", at, key)
+	case systemd.KindEnvironmentFile:
+		return fmt.Sprintf("%s: EnvironmentFile= sets %s=%s", at, key, a.Value)
+	}
+	return fmt.Sprintf("%s: sets %s=%s", at, key, a.Value)
+}
+
+// shadowed lists the lines that our drop-in at path wins over.
+func shadowed(s *systemd.Settings, path string, d *DropIn) []Place {
+	var out []Place
+	for _, mine := range d.Environment {
+		for _, a := range s.Below(mine.Key, path) {
+			out = append(out, Place{File: a.File, Line: a.Line, Value: a.Value, Setting: mine.Key})
+		}
+	}
+	return out
+}
+
+// readBack compares what the manager has loaded with our drop-in. The error wraps ErrRefused and names file and
+// line where something wins over us. unsure says what could not be told.
+func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d *DropIn) (unsure []string, err error) {
+	u, err := m.Unit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(h.spelled(u), unit+".d", dropInName)
+	loaded := false
+	for _, p := range u.DropInPaths {
+		loaded = loaded || p == path
+	}
+	if !loaded {
+		return nil, fmt.Errorf("%w: the manager does not read %s (it reads %v)", ErrRefused, path, u.DropInPaths)
+	}
+	specs, err := m.Specifiers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := systemd.ReadSettings(u, specs)
+	if err != nil {
+		return nil, err
+	}
+	if key, a, ok := winner(s, path, d); ok {
+		return nil, fmt.Errorf("%w: something wins over our drop-in: %s", ErrRefused, describe(key, a))
+	}
+	got, effective := loadedEnvironment(u), s.Environment()
+	for _, a := range d.Environment {
+		if got[a.Key] != a.Value {
+			return nil, fmt.Errorf("%w: the manager loaded %s=%s and not %s", ErrRefused, a.Key, got[a.Key], a.Value)
+		}
+		if why := effective[a.Key].Unsure; why != "" {
+			unsure = append(unsure, fmt.Sprintf("whether %s reaches the service is not certain: %s", a.Key, why))
+		}
+	}
+	return unsure, nil
+}

@@ -1,0 +1,262 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// A started service is watched from the moment its start job ended.
+type watched struct {
+	h          *Host
+	m          *systemd.Manager
+	unit       string
+	pkg        PackageRef // what must run, zero where the unit runs no package
+	invocation string
+	mainPID    int
+	restarts   int
+	child      int // the server, once one was seen
+	notes      []string
+}
+
+// A failure is why a service did not pass its health check.
+type failure struct{ reason string }
+
+func (f *failure) Error() string { return f.reason }
+
+func failf(format string, args ...any) error { return &failure{fmt.Sprintf(format, args...)} }
+
+// watch remembers the incarnation that a start made.
+func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg PackageRef) (*watched, error) {
+	u, err := m.Unit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	w := &watched{h: h, m: m, unit: unit, pkg: pkg, invocation: u.InvocationID, mainPID: u.MainPID, restarts: u.NRestarts}
+	return w, w.same(u)
+}
+
+// same fails where the unit no longer runs the incarnation that is watched.
+func (w *watched) same(u *systemd.Unit) error {
+	switch {
+	case u.MainPID == w.mainPID && u.MainPID != 0 && u.InvocationID == w.invocation && u.NRestarts == w.restarts:
+		return nil
+	case u.Result == "timeout":
+		return failf("it was not ready within its start limit of %s", u.TimeoutStart)
+	case u.Result == "start-limit-hit":
+		return failf("it was started too often in a row, the main process ended with status %d", u.ExecMainStatus)
+	case u.ExecMainCode == 1:
+		return failf("the main process exited with status %d", u.ExecMainStatus)
+	case u.ExecMainCode == 2 || u.ExecMainCode == 3:
+		return failf("the main process was killed by signal %d", u.ExecMainStatus)
+	case u.MainPID != w.mainPID || u.InvocationID != w.invocation || u.NRestarts != w.restarts:
+		return failf("the main process was replaced (restart %d, result %s)", u.NRestarts, u.Result)
+	}
+	return failf("there is no main process (%s, result %s)", u.ActiveState, u.Result)
+}
+
+// look reads the unit and its processes and checks what must hold at every moment.
+func (w *watched) look(ctx context.Context) (procs []procInfo, child *Process, err error) {
+	u, err := w.m.Unit(ctx, w.unit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := w.same(u); err != nil {
+		return nil, nil, err
+	}
+	live, procs, err := w.h.live(u, w.h.place(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if live == nil {
+		return nil, nil, nil
+	}
+	child = live.Child
+	if child == nil || !child.proved {
+		return procs, nil, nil
+	}
+	if w.child != 0 && w.child != child.PID && !contains(procs, w.child) {
+		return nil, nil, failf("the server process %d ended and another was started", w.child)
+	}
+	w.child = child.PID
+	return procs, child, nil
+}
+
+func contains(procs []procInfo, pid int) bool {
+	for _, p := range procs {
+		if p.pid == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// healthPoll is the time between two looks at a service that is starting.
+const healthPoll = 50 * time.Millisecond
+
+// serves waits until the service answers, checks that the answer comes from the right package and is sound, and
+// then watches it for the given time. A *failure says why the service did not pass; any other error says that
+// nothing could be established.
+func (w *watched) serves(ctx context.Context, watch time.Duration) error {
+	deadline := w.h.loadDeadline()
+	loading, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	last := "it does not listen"
+	var c *engine.Client
+	for c == nil {
+		procs, _, err := w.look(ctx)
+		if err != nil {
+			return err
+		}
+		found, state, err := w.h.ask(ctx, procs)
+		switch {
+		case err == nil && state == engine.HealthOK:
+			c = found
+			continue
+		case err == nil:
+			last = "still loading"
+		case errors.Is(err, errNotListening):
+			last = "it does not listen"
+		default:
+			last = err.Error()
+		}
+		if err := pause(loading, healthPoll); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return failf("no answer within %s: %s", deadline, last)
+		}
+	}
+	if err := w.fromPackage(ctx); err != nil {
+		return err
+	}
+	if err := w.probe(ctx, c); err != nil || watch <= 0 {
+		return err
+	}
+	watching, cancel := context.WithTimeout(ctx, watch)
+	defer cancel()
+	for pause(watching, min(10*healthPoll, watch/4+time.Millisecond)) == nil {
+		if _, _, err := w.look(ctx); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if _, _, err := w.look(ctx); err != nil {
+		return err
+	}
+	return w.probe(ctx, c)
+}
+
+// fromPackage fails where the processes run from another package than the armed one.
+func (w *watched) fromPackage(ctx context.Context) error {
+	if w.pkg.isZero() {
+		return nil
+	}
+	u, err := w.m.Unit(ctx, w.unit)
+	if err != nil {
+		return err
+	}
+	live, _, err := w.h.live(u, w.h.place(), nil)
+	if err != nil {
+		return err
+	}
+	ref, ok := live.runs()
+	if ok && !ref.same(w.pkg) {
+		return failf("the server runs from %s", ref.Name)
+	}
+	if !ok && !live.Unreadable {
+		return failf("the server runs from no package")
+	}
+	return nil
+}
+
+// probeTime bounds one probe; a busy server may take longer and is asked again.
+const probeTime = 30 * time.Second
+
+// probe asks for real answers. A server that is busy with others' work is not a failed one.
+func (w *watched) probe(ctx context.Context, c *engine.Client) error {
+	deadline := w.h.loadDeadline()
+	all, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	for {
+		one, cancel := context.WithTimeout(all, probeTime)
+		err := engine.Probe(one, c)
+		late := one.Err() != nil
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var fault *engine.ProbeError
+		if !errors.As(err, &fault) {
+			return failf("%v", err)
+		}
+		// A server that went away says more by how it ended than by a broken connection.
+		if fault.Face == engine.FaceTransport {
+			if err := w.gone(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case strings.HasPrefix(fault.Detail, "status 401"), strings.HasPrefix(fault.Detail, "status 403"):
+			w.notes = append(w.notes, "its answers were not checked: it wants a key that is not known here")
+			return nil
+		case fault.Face == engine.FaceContext, fault.Face == engine.FaceLoading, late:
+			if all.Err() == nil && pause(all, 10*healthPoll) == nil {
+				continue
+			}
+			if w.h.busy(ctx, c) {
+				w.notes = append(w.notes, "its answers were not checked: it was busy all the time")
+				return nil
+			}
+		}
+		return failf("%s", reason(fault))
+	}
+}
+
+// gone waits a moment for systemd to notice the end of a process, and then says how it ended.
+func (w *watched) gone(ctx context.Context) error {
+	for range 10 {
+		if _, _, err := w.look(ctx); err != nil {
+			return err
+		}
+		if err := pause(ctx, healthPoll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reason puts a fault into words.
+func reason(fault *engine.ProbeError) string {
+	switch fault.Face {
+	case engine.FaceNaN:
+		return "serves null log-probabilities (NaN): " + fault.Detail
+	case engine.FaceUTF8:
+		return "serves " + fault.Detail
+	case engine.FaceDiffers:
+		return "does not repeat itself: " + fault.Detail
+	}
+	return "does not answer as it must: " + fault.Error()
+}
+
+// pause waits, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
