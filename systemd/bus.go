@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -145,36 +146,52 @@ func (o ConnectOptions) noBus(tried []string) error {
 		ErrNoBus, o.UID, detail, o.UID)
 }
 
-// dial connects to one endpoint and authenticates by uid. The context limits the handshake, not
-// the connection.
-func dial(ctx context.Context, e endpoint) (*godbus.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	socket, err := new(net.Dialer).DialContext(ctx, "unix", e.path)
+// dialler makes the connections to one endpoint. Until it is released, the end of its context
+// breaks them off: a manager that hangs accepts a connection and then says nothing.
+type dialler struct {
+	ctx     context.Context
+	to      endpoint
+	mu      sync.Mutex
+	sockets []net.Conn
+	made    []*godbus.Conn
+}
+
+// dial connects and authenticates by uid.
+func (d *dialler) dial() (*godbus.Conn, error) {
+	socket, err := new(net.Dialer).DialContext(d.ctx, "unix", d.to.path)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { socket.SetDeadline(time.Unix(1, 0)) })
+	d.mu.Lock()
+	d.sockets = append(d.sockets, socket)
+	d.mu.Unlock()
 	conn, err := godbus.NewConn(socket)
 	if err != nil {
-		stop()
 		socket.Close()
 		return nil, err
 	}
 	err = conn.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(os.Getuid()))})
-	if err == nil && e.bus {
+	if err == nil && d.to.bus {
 		err = conn.Hello()
-	}
-	if !stop() && err == nil {
-		err = ctx.Err()
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("authenticate at %s: %w", e.path, err)
+		return nil, fmt.Errorf("%s: authenticate: %w", d.to.path, err)
 	}
+	d.made = append(d.made, conn)
 	return conn, nil
 }
 
+// breakOff ends every wait on the connections.
+func (d *dialler) breakOff() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, socket := range d.sockets {
+		socket.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// unwrapDial says why a socket could not be reached, without the words that its path repeats.
 func unwrapDial(path string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -5,23 +5,58 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/testhost"
 )
 
 // insideVariable tells a test binary that it runs in a test host.
 const insideVariable = "ONEBIT_TEST_INSIDE"
 
 // inside says whether the test runs under the real systemd of a test host. Outside it, it has
-// the test run there by itself, as the given user, and hands on how that ends.
-func inside(t *testing.T, user string) bool {
+// the test run there by itself, as the host's user or as root, and hands on how that ends.
+func inside(t *testing.T, asRoot bool) bool {
 	t.Helper()
 	if os.Getenv(insideVariable) != "" {
 		return true
 	}
-	t.Skip("testhost")
+	host := testhost.Require(t)
+	program, err := bring(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := host.User
+	if asRoot {
+		user = "root"
+	}
+	cmd := host.Command(t.Context(), user, program, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	cmd.Env = append(cmd.Env, insideVariable+"=1", "SEED="+os.Getenv("SEED"))
+	out, err := cmd.CombinedOutput()
+	t.Logf("inside, as %s:\n%s", user, out)
+	if err != nil {
+		t.Fatalf("inside, as %s: %v", user, err)
+	}
 	return false
 }
+
+// bring copies the test binary into the host, once.
+func bring(host *testhost.Host) (string, error) {
+	broughtOnce.Do(func() {
+		var program string
+		if program, broughtErr = os.Executable(); broughtErr == nil {
+			brought, broughtErr = host.Bring(program)
+		}
+	})
+	return brought, broughtErr
+}
+
+var (
+	broughtOnce sync.Once
+	brought     string
+	broughtErr  error
+)
 
 // connectHere connects to the manager of the user that the test runs as.
 func connectHere(t *testing.T) *Manager {

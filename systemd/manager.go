@@ -50,27 +50,24 @@ func (o ConnectOptions) scopeName() Scope {
 
 // connect makes the pair of connections that go-systemd wants: one for calls, one for signals.
 func connect(ctx context.Context, e endpoint) (*Manager, error) {
-	var dialled []*godbus.Conn
-	conn, err := sdbus.NewConnection(func() (*godbus.Conn, error) {
-		c, err := dial(ctx, e)
-		if err == nil {
-			dialled = append(dialled, c)
-		}
-		return c, err
-	})
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	d := &dialler{ctx: ctx, to: e}
+	stop := context.AfterFunc(ctx, d.breakOff)
+	conn, err := sdbus.NewConnection(d.dial)
 	if err != nil {
+		stop()
 		return nil, err
 	}
-	if len(dialled) != 2 {
-		conn.Close()
-		return nil, fmt.Errorf("go-systemd made %d connections, not two", len(dialled))
-	}
-	m := &Manager{conn: conn, calls: dialled[0], jobs: dialled[1]}
+	m := &Manager{conn: conn, calls: d.made[0], jobs: d.made[1]}
 	// A bus can be there without a manager on it (dbus-run-session): only an answer counts.
 	value, err := m.property(ctx, managerPath, managerInterface, "UnitPath")
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		m.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", e.path, err)
 	}
 	m.searchPath, _ = value.([]string)
 	return m, nil
