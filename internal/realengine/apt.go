@@ -62,7 +62,7 @@ func (a *apt) config(ctx context.Context) []byte {
 	folder := func(key, value string) { fmt.Fprintf(&b, "%s %q;\n", key, filepath.Join(a.dir, value)) }
 	if out, err := exec.CommandContext(ctx, "apt-config", "dump").Output(); err == nil {
 		for line := range strings.Lines(string(out)) {
-			for _, prefix := range []string{"Acquire::http", "Acquire::https", "Acquire::ForceIPv", "Acquire::Retries"} {
+			for _, prefix := range []string{"Acquire::http", "Acquire::https", "Acquire::ForceIPv"} {
 				if strings.HasPrefix(line, prefix) {
 					b.WriteString(line)
 					break
@@ -76,6 +76,8 @@ func (a *apt) config(ctx context.Context) []byte {
 APT::Install-Recommends "false";
 APT::Get::Assume-Yes "true";
 Acquire::Languages "none";
+Acquire::Retries "2";
+Acquire::Retries::Delay "false";
 Acquire::Check-Valid-Until "false";
 Acquire::Check-Date "false";
 Debug::NoLocking "true";

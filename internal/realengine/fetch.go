@@ -42,14 +42,22 @@ func CacheDir() (string, error) {
 // nil, which version of which suite it uses, and why it passed over others. The error of a fetch names what
 // was wrong with each suite that was tried.
 func Fetch(ctx context.Context, cacheDir string, log io.Writer) (*Tree, error) {
-	return fetch(ctx, cacheDir, os.DirFS("/"), os.Getenv("ONEBIT_DEBIAN_MIRROR"), log)
-}
-
-// fetch fetches for the machine whose root folder is root.
-func fetch(ctx context.Context, cacheDir string, root fs.FS, mirror string, log io.Writer) (*Tree, error) {
 	if log == nil {
 		log = io.Discard
 	}
+	f := &fetcher{root: os.DirFS("/"), mirror: os.Getenv("ONEBIT_DEBIAN_MIRROR"), log: log, try: try}
+	return f.fetch(ctx, cacheDir)
+}
+
+// fetcher fetches for one machine.
+type fetcher struct {
+	root   fs.FS  // the machine's root folder
+	mirror string // in place of the machine's own archive, if not empty
+	log    io.Writer
+	try    func(ctx context.Context, tree *Tree) error // whether an engine runs here
+}
+
+func (f *fetcher) fetch(ctx context.Context, cacheDir string) (*Tree, error) {
 	cacheDir, err := filepath.Abs(cacheDir)
 	if err != nil {
 		return nil, fmt.Errorf("fetch engine: %w", err)
@@ -60,7 +68,7 @@ func fetch(ctx context.Context, cacheDir string, root fs.FS, mirror string, log 
 	}
 	entry := filepath.Join(cacheDir, runtime.GOARCH+"-"+revision)
 	if tree, err := cached(entry); err == nil {
-		say(log, tree)
+		f.say(tree)
 		return tree, nil
 	}
 	if err := makeDirs(cacheDir); err != nil {
@@ -72,22 +80,20 @@ func fetch(ctx context.Context, cacheDir string, root fs.FS, mirror string, log 
 	}
 	defer lock.Close()
 	if tree, err := cached(entry); err == nil {
-		say(log, tree)
+		f.say(tree)
 		return tree, nil
 	}
-	if err := sweep(cacheDir); err != nil {
-		return nil, fmt.Errorf("fetch engine: %w", err)
-	}
-	tree, err := fetchInto(ctx, entry, root, mirror, log)
+	sweep(cacheDir)
+	tree, err := f.fetchInto(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	say(log, tree)
+	f.say(tree)
 	return tree, nil
 }
 
-func say(log io.Writer, tree *Tree) {
-	fmt.Fprintf(log, "engine: llama.cpp %s from %s\n", tree.Version, tree.Suite)
+func (f *fetcher) say(tree *Tree) {
+	fmt.Fprintf(f.log, "engine: llama.cpp %s from %s\n", tree.Version, tree.Suite)
 }
 
 // revision digests all that this package puts into the cache.
@@ -117,23 +123,23 @@ func cached(entry string) (*Tree, error) {
 	return tree, nil
 }
 
-// sweep removes what killed fetches left. The lock is held, so nobody works there.
-func sweep(cacheDir string) error {
-	left, err := filepath.Glob(filepath.Join(cacheDir, "fetch-*"))
+// sweep removes what killed fetches left. The lock is held, so nobody works there, unless it be the apt of a killed
+// fetch, about to notice: what cannot be removed now stays for the next one.
+func sweep(cacheDir string) {
+	left, _ := filepath.Glob(filepath.Join(cacheDir, "fetch-*"))
 	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+		_ = os.RemoveAll(dir)
 	}
-	return err
 }
 
 // fetchInto tries the suites of the archives in turn and moves the first engine that runs to entry.
-func fetchInto(ctx context.Context, entry string, root fs.FS, mirror string, log io.Writer) (*Tree, error) {
+func (f *fetcher) fetchInto(ctx context.Context, entry string) (*Tree, error) {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return nil, fmt.Errorf("fetch engine: this needs Debian's or Ubuntu's apt: %w", err)
 		}
 	}
-	archives, err := archives(root, mirror)
+	archives, err := archives(f.root, f.mirror)
 	if err != nil {
 		return nil, fmt.Errorf("fetch engine: %w", err)
 	}
@@ -152,14 +158,14 @@ func fetchInto(ctx context.Context, entry string, root fs.FS, mirror string, log
 	var tried []error
 	for _, from := range archives {
 		for _, suite := range from.suites {
-			tree, err := fetchSuite(ctx, whole, filepath.Join(work, "apt"), root, from, suite)
+			tree, err := f.fetchSuite(ctx, whole, filepath.Join(work, "apt"), from, suite)
 			if err == nil {
 				return finish(tree, whole, entry)
 			}
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("fetch engine: %w", context.Cause(ctx))
 			}
-			fmt.Fprintf(log, "engine: not from %s: %v\n", suite, err)
+			fmt.Fprintf(f.log, "engine: not from %s: %v\n", suite, err)
 			tried = append(tried, fmt.Errorf("%s: %w", suite, err))
 		}
 	}
@@ -186,14 +192,14 @@ func finish(tree *Tree, whole, entry string) (*Tree, error) {
 }
 
 // fetchSuite makes whole/tree of one suite's engine and sees that it runs here.
-func fetchSuite(ctx context.Context, whole, work string, root fs.FS, from archive, suite string) (*Tree, error) {
+func (f *fetcher) fetchSuite(ctx context.Context, whole, work string, from archive, suite string) (*Tree, error) {
 	tree := &Tree{Dir: filepath.Join(whole, "tree"), Suite: suite, models: filepath.Join(whole, "models")}
 	for _, dir := range []string{work, tree.Dir} {
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, err
 		}
 	}
-	apt, err := newAPT(ctx, root, work, from, suite)
+	apt, err := newAPT(ctx, f.root, work, from, suite)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +220,7 @@ func fetchSuite(ctx context.Context, whole, work string, root fs.FS, from archiv
 	if err := assemble(tree.Dir, unpacked); err != nil {
 		return nil, err
 	}
-	if err := try(ctx, tree); err != nil {
+	if err := f.try(ctx, tree); err != nil {
 		return nil, fmt.Errorf("%s does not run here: %w", version, err)
 	}
 	return tree, nil
