@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -74,13 +73,9 @@ func Build(ctx context.Context, o Options) (*Result, error) {
 	if err := hash(ctx, tree, m.Files); err != nil {
 		return nil, err
 	}
-	if err := checkEntryPoints(recipe, m); err != nil {
-		return nil, err
-	}
-	digest, err := m.Digest()
+	digest, err := check(recipe, m, o.Tree)
 	if err != nil {
-		// What is left to be wrong, links and colliding names, is the tree's.
-		return nil, fmt.Errorf("package %s from tree %s: %w: %w", m.Name(), o.Tree, withoutIntegrity(err), ErrRecipe)
+		return nil, err
 	}
 	out, err := writeOutput(ctx, filepath.Join(o.Out, m.DirName()+suffix), func(w io.Writer) error {
 		open := func(f *packager.File) (io.ReadCloser, error) { return tree.Open(f.Path) }
@@ -95,9 +90,25 @@ func Build(ctx context.Context, o Options) (*Result, error) {
 	}, nil
 }
 
-// withoutIntegrity keeps the text: a tree that does not fit is no damage.
-func withoutIntegrity(err error) error {
-	return errors.New(strings.TrimSuffix(err.Error(), ": "+packager.ErrIntegrity.Error()))
+// check returns the digest of a manifest that is valid. Links and colliding
+// names come first: they may be why an entry point is not there.
+func check(r *Recipe, m *packager.Manifest, tree string) (string, error) {
+	files := *m
+	files.EntryPoints, files.FrontDoor = nil, nil
+	err := files.Validate()
+	if err == nil {
+		if err := checkEntryPoints(r, m); err != nil {
+			return "", err
+		}
+		digest, derr := m.Digest()
+		if derr == nil {
+			return digest, nil
+		}
+		err = derr
+	}
+	// The text is kept, not the kind: a tree that does not fit is no damage.
+	text := strings.TrimSuffix(err.Error(), ": "+packager.ErrIntegrity.Error())
+	return "", fmt.Errorf("make package %s of tree %s: %s: %w", m.Name(), tree, text, ErrRecipe)
 }
 
 // head makes the manifest's part that the recipe and the options decide.

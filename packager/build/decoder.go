@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -29,18 +31,36 @@ func document(file string, b []byte) (*yaml.Node, error) {
 	if err := dec.Decode(&doc); err == io.EOF {
 		return nil, wrong(errors.New("is empty: write a recipe"))
 	} else if err != nil {
-		return nil, wrong(err)
+		return nil, syntaxError(file, b, err)
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); err == nil {
 		return nil, fmt.Errorf("%s:%d: a second document: a recipe is one, remove it: %w", file, more.Line, ErrRecipe)
 	} else if err != io.EOF {
-		return nil, wrong(err)
+		return nil, syntaxError(file, b, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, wrong(errors.New("is empty: write a recipe"))
 	}
 	return doc.Content[0], nil
+}
+
+var (
+	yamlLine   = regexp.MustCompile(`^yaml: line ([0-9]+): `)
+	yamlAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
+)
+
+// syntaxError puts the line in front. The YAML package names every line but
+// the first, and none where an anchor is unknown.
+func syntaxError(file string, b []byte, err error) error {
+	text, line := err.Error(), "1"
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		text, line = text[len(m[0]):], m[1]
+	} else if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+		before, _, _ := bytes.Cut(b, []byte("*"+m[1]))
+		line = strconv.Itoa(1 + bytes.Count(before, []byte("\n")))
+	}
+	return fmt.Errorf("%s:%s: is not YAML: %s: correct it: %w", file, line, strings.TrimPrefix(text, "yaml: "), ErrRecipe)
 }
 
 func (d *decoder) fail(n *yaml.Node, key, what string) {
