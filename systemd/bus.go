@@ -88,7 +88,7 @@ func (o ConnectOptions) endpoints() ([]endpoint, []string) {
 		add(endpoint{path: filepath.Join(dir, "systemd", "private")})
 		add(endpoint{path: filepath.Join(dir, "bus"), bus: true})
 	}
-	if path, ok := socketPath(o.BusAddress); ok {
+	if path, ok := socketPath(o.BusAddress); ok && !seen[path] {
 		if err := o.owns(path); err != nil {
 			notes = append(notes, err.Error())
 		} else {

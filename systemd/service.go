@@ -2,8 +2,10 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,18 +15,14 @@ import (
 // concurrentCalls limits how many D-Bus calls are on their way at a time.
 const concurrentCalls = 16
 
-// Services lists the services of the manager: those that are loaded and those that have a unit
-// file, sorted, without templates. An alias that is not loaded is listed under its own name;
-// Unit resolves it.
+// Services lists the services of the manager: those that are loaded and those that have a file in
+// its search path, sorted, without templates. An alias that is not loaded is listed under its own
+// name; Unit resolves it. (systemd's own list of unit files would also say which are enabled, and
+// takes ten times as long for it.)
 func (m *Manager) Services(ctx context.Context) ([]string, error) {
-	const pattern = "*.service"
-	loaded, err := m.conn.ListUnitsByPatternsContext(ctx, nil, []string{pattern})
+	loaded, err := m.conn.ListUnitsByPatternsContext(ctx, nil, []string{"*.service"})
 	if err != nil {
 		return nil, fmt.Errorf("list the loaded services: %w", err)
-	}
-	files, err := m.conn.ListUnitFilesByPatternsContext(ctx, nil, []string{pattern})
-	if err != nil {
-		return nil, fmt.Errorf("list the installed services: %w", err)
 	}
 	var names []string
 	for _, unit := range loaded {
@@ -32,9 +30,17 @@ func (m *Manager) Services(ctx context.Context) ([]string, error) {
 			names = append(names, unit.Name)
 		}
 	}
-	for _, file := range files {
-		if name := path.Base(file.Path); !strings.Contains(name, "@.") {
-			names = append(names, name)
+	for _, dir := range m.searchPath {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("list the installed services: %w", err)
+		}
+		for _, entry := range entries {
+			if name := entry.Name(); strings.HasSuffix(name, ".service") && validUnitName(name) && !entry.IsDir() {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
