@@ -107,10 +107,14 @@ func parseJournal(data []byte) []entry {
 
 // append adds one line. The state folder itself is locked meanwhile, since services share the file.
 func (j journal) append(ctx context.Context, e entry) error {
-	if err := makeDirs(j.dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(j.dir, 0o700); err != nil {
 		return fmt.Errorf("make the state folder: %w", err)
 	}
-	lock, err := lockDir(ctx, j.dir)
+	dir, err := filepath.EvalSymlinks(j.dir)
+	if err != nil {
+		return fmt.Errorf("find the state folder: %w", err)
+	}
+	lock, err := lockDir(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("lock the state folder: %w", err)
 	}

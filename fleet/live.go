@@ -11,9 +11,6 @@ import (
 	"github.com/1bit-systems/pkg/systemd"
 )
 
-// cgroupRoot is where the control groups are, unless Host.Cgroup says otherwise.
-const cgroupRoot = "/sys/fs/cgroup"
-
 // place finds packages by path: those of the store, and any folder that is named as one, also when it is gone or
 // has no manifest.
 type place struct {
@@ -56,10 +53,6 @@ func (p *place) below(path string) (folder, rest string, ok bool) {
 		if len(name) > len(packager.DirPrefix) && strings.HasPrefix(name, packager.DirPrefix) {
 			return filepath.Join(root, name), rest, true
 		}
-	}
-	if pkg, ok := p.store.AtPath(path); ok {
-		rest := strings.TrimPrefix(strings.TrimPrefix(path, pkg.Path), "/")
-		return pkg.Path, rest, true
 	}
 	return "", "", false
 }

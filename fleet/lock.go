@@ -76,29 +76,6 @@ func tryLockDir(path string) (lock *dirLock, held bool, err error) {
 
 func (l *dirLock) release() { _ = l.dir.Close() }
 
-// makeDirs is os.MkdirAll that also makes the new entries durable.
-func makeDirs(path string, perm fs.FileMode) error {
-	if info, err := os.Stat(path); err == nil {
-		if !info.IsDir() {
-			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
-		}
-		return nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	parent := filepath.Dir(path)
-	if err := makeDirs(parent, perm); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, perm); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	return atomicfile.SyncDir(parent)
-}
-
 // lockUnit takes the lock of a unit's drop-in folder, making the folder where it is missing. done releases it
 // and removes a folder that is empty again. It waits up to h.LockWait; the error then wraps [ErrBusy].
 func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err error) {
@@ -115,7 +92,7 @@ func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err erro
 		info, err := os.Lstat(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := makeDirs(dir, 0o755); err != nil {
+			if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 				return nil, fmt.Errorf("make the drop-in folder of %s: %w", unit, err)
 			}
 			made = true

@@ -1,0 +1,170 @@
+package fleet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+func sampleDropIn() *DropIn {
+	return &DropIn{
+		Unit: `llm@gpu\x2d0.service`,
+		Environment: []Assignment{
+			{"LD_LIBRARY_PATH", "/p q/1bit-hrx-b/lib:/usr/lib"},
+			{"ONEBIT_LLAMA_SERVER", `/home/a"i\/100%/1bit-hrx-b/hrx/llama/bin/llama-server`},
+		},
+		Package: PackageRef{"hrx-b", "sha256:bb", "/p q/1bit-hrx-b"}, Act: actSwitch, Generation: 7, By: "ai",
+		At:           time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC),
+		ServedBefore: PackageRef{"hrx-a", "", "/p q/1bit-hrx-a"}, RolledBackFrom: PackageRef{"hrx-c", "sha256:cc", "/c"},
+		Rollback: rollbackExchange,
+		Blocks:   []Block{{"hrx-c", "sha256:cc", "exited with status 1: \"no\\\nsuch\" device\\"}, {"hrx-d", "", ""}},
+		Extra:    []string{"Hold=somebody said so"},
+	}
+}
+
+func TestDropInRoundTrip(t *testing.T) {
+	want := sampleDropIn()
+	data, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeDropIn(data)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, data)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read back (-want +got):\n%s\n%s", diff, data)
+	}
+}
+
+// systemd must read the variables that we wrote and pass over everything else in the file without a word.
+func TestDropInAsSystemdReadsIt(t *testing.T) {
+	d := sampleDropIn()
+	data, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := systemd.ParseFile("/x/zz-1bit.conf", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := systemd.Effective([]*systemd.File{file}, systemd.ReadEnvironmentFiles, nil)
+	if len(s.Problems) > 0 {
+		t.Errorf("problems %v", s.Problems)
+	}
+	env := s.Environment()
+	if len(env) != len(d.Environment) {
+		t.Errorf("%d variables, want %d", len(env), len(d.Environment))
+	}
+	for _, a := range d.Environment {
+		if got := env[a.Key]; got.Value != a.Value || got.Unsure != "" {
+			t.Errorf("%s is %q (%s), want %q", a.Key, got.Value, got.Unsure, a.Value)
+		}
+	}
+	for _, line := range file.Lines {
+		if line.Section != "Service" && !strings.HasPrefix(line.Section, "X-") {
+			t.Errorf("line %d is in section %q, which systemd would report", line.Number, line.Section)
+		}
+	}
+}
+
+func TestDropInEdited(t *testing.T) {
+	data, err := sampleDropIn().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for name, edited := range map[string]string{
+		"a line of a person's": strings.Replace(text, "[Service]\n", "[Service]\nNice=5\n", 1),
+		"another section":      text + "[Unit]\n",
+		"an unquoted variable": strings.Replace(text, "[Service]\n", "[Service]\nEnvironment=A=1\n", 1),
+		"two in one line":      strings.Replace(text, "[Service]\n", "[Service]\nEnvironment=\"A=1\" \"B=2\"\n", 1),
+		"twice":                strings.Replace(text, "[Service]\n", "[Service]\nEnvironment=\"LD_LIBRARY_PATH=1\"\n", 1),
+		"no package":           dropLine(text, "Package="),
+		"no generation":        dropLine(text, "Generation="),
+		"no way back":          dropLine(text, "Rollback="),
+		"key twice":            text + "By=x\n",
+		"bad time":             strings.Replace(text, "At=2026", "At=x2026", 1),
+		"torn":                 text[:len(text)/2],
+		"empty":                "",
+		"zeros":                strings.Repeat("\x00", 80),
+		"windows":              strings.ReplaceAll(text, "\n", "\r\n"),
+	} {
+		if d, err := DecodeDropIn([]byte(edited)); !errors.Is(err, errNotOurs) {
+			t.Errorf("%s: read as %+v with error %v", name, d, err)
+		}
+	}
+}
+
+func dropLine(text, start string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, start) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+func FuzzDecodeDropIn(f *testing.F) {
+	data, err := sampleDropIn().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte("[Service]\nEnvironment=\"A=1\"\n[X-1bit]\nPackage=a \"\" /a\nGeneration=1\nRollback=remove\nBlocked=a b \"c\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := DecodeDropIn(data)
+		if err != nil {
+			return
+		}
+		again, err := d.Encode()
+		if err != nil {
+			return // a variable that we read and would not write
+		}
+		e, err := DecodeDropIn(again)
+		if err != nil {
+			t.Fatalf("%v in what we wrote:\n%s", err, again)
+		}
+		if diff := cmp.Diff(d, e); diff != "" {
+			t.Fatalf("changed by writing (-read +again):\n%s", diff)
+		}
+	})
+}
+
+func FuzzQuoteAssignment(f *testing.F) {
+	f.Add("A", `b"c\d%e f=g`)
+	f.Fuzz(func(t *testing.T, key, value string) {
+		q, err := systemd.QuoteAssignment(key, value)
+		if err != nil {
+			return
+		}
+		k, v, err := unquoteAssignment(q)
+		if err != nil || k != key || v != value {
+			t.Fatalf("%q %q written as %s reads %q %q %v", key, value, q, k, v, err)
+		}
+	})
+}
+
+func FuzzSplitFields(f *testing.F) {
+	f.Add("a", "b c", "\"\\\n\x00é\u2028")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		line := quoteField(a) + " " + quoteField(b) + " " + quoteField(c)
+		if strings.ContainsAny(line, "\n\r\x00") {
+			t.Fatalf("%q would break the line", line)
+		}
+		got, err := splitFields(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+		if want := []string{valid(a), valid(b), valid(c)}; !cmp.Equal(got, want) {
+			t.Fatalf("%q reads %q, want %q", line, got, want)
+		}
+	})
+}
