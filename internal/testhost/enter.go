@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 
@@ -110,12 +109,14 @@ func commandMain() error {
 	if err := parameters(&v); err != nil {
 		return err
 	}
+	if err := limitPower(plan{}, ""); err != nil {
+		return err
+	}
 	if v.UID != 0 {
 		if err := errors.Join(syscall.Setgroups([]int{v.UID}), syscall.Setgid(v.UID), syscall.Setuid(v.UID)); err != nil {
 			return fmt.Errorf("become user %d: %w", v.UID, err)
 		}
 	}
-	runtime.LockOSThread()
 	// A change of user takes the parent-death signal away, so it is set after that. The parent is outside, which
 	// reads as process 0; when it died already we have PID 1 for a parent.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
