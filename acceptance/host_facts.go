@@ -1,0 +1,116 @@
+package acceptance
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// HostFacts is the state of the host at one moment. A nil field means that the
+// host has no such sensor.
+type HostFacts struct {
+	Kernel          string   `json:"kernel"`
+	LoadAverage     string   `json:"load_average"`
+	MemAvailableGiB *float64 `json:"mem_available_gib"`
+	GTTUsedGiB      *float64 `json:"gtt_used_gib"` // of all cards
+	GTTTotalGiB     *float64 `json:"gtt_total_gib"`
+	CWSREnabled     *string  `json:"cwsr_enable"`
+	OOMKills        *int64   `json:"oom_kills"` // since boot
+}
+
+// readHostFacts reads /proc and /sys below root.
+func readHostFacts(root string) HostFacts {
+	f := HostFacts{
+		Kernel:      firstLine(filepath.Join(root, "proc/sys/kernel/osrelease")),
+		LoadAverage: firstLine(filepath.Join(root, "proc/loadavg")),
+		GTTUsedGiB:  sumGiB(root, "mem_info_gtt_used"),
+		GTTTotalGiB: sumGiB(root, "mem_info_gtt_total"),
+	}
+	if kib, ok := counter(filepath.Join(root, "proc/meminfo"), "MemAvailable:"); ok {
+		gib := float64(kib) / (1 << 20)
+		f.MemAvailableGiB = &gib
+	}
+	if n, ok := counter(filepath.Join(root, "proc/vmstat"), "oom_kill"); ok {
+		f.OOMKills = &n
+	}
+	if v := firstLine(filepath.Join(root, "sys/module/amdgpu/parameters/cwsr_enable")); v != "" {
+		f.CWSREnabled = &v
+	}
+	return f
+}
+
+// oomKilledSince tells whether the kernel killed for memory between two facts.
+func (f HostFacts) oomKilledSince(before HostFacts) bool {
+	return f.OOMKills != nil && before.OOMKills != nil && *f.OOMKills > *before.OOMKills
+}
+
+// CheckHost refuses a plan whose gates this host has no sensor for. root is "/"
+// outside tests. The error wraps ErrPlan.
+func (p *Plan) CheckHost(root string) error {
+	if p.Gates.GTTUsedGiB != nil && sumGiB(root, "mem_info_gtt_used") == nil {
+		return fmt.Errorf("%w: gates.gtt_used_gib: this host has no /sys/class/drm/card*/device/mem_info_gtt_used", ErrPlan)
+	}
+	return nil
+}
+
+// residentMiB is RssAnon plus VmSwap of a process: the memory that grows when
+// something leaks.
+func residentMiB(root string, pid int) *float64 {
+	path := filepath.Join(root, "proc", strconv.Itoa(pid), "status")
+	anon, ok := counter(path, "RssAnon:")
+	if !ok {
+		return nil
+	}
+	swap, _ := counter(path, "VmSwap:")
+	mib := float64(anon+swap) / 1024
+	return &mib
+}
+
+func sumGiB(root, name string) *float64 {
+	paths, err := filepath.Glob(filepath.Join(root, "sys/class/drm/card*/device", name))
+	if err != nil {
+		return nil
+	}
+	var sum *float64
+	for _, path := range paths {
+		n, err := strconv.ParseUint(firstLine(path), 10, 64)
+		if err != nil {
+			continue
+		}
+		if sum == nil {
+			sum = new(float64)
+		}
+		*sum += float64(n) / (1 << 30)
+	}
+	return sum
+}
+
+func firstLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(text)
+}
+
+// counter finds the number after a name at the beginning of a line.
+func counter(path, name string) (int64, bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == name {
+			n, err := strconv.ParseInt(fields[1], 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,157 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// nonceLength is the length of a nonce in characters of nonceAlphabet: the
+// first two count requests, the other fourteen are random (70 bits).
+const (
+	nonceLength   = 16
+	nonceAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
+)
+
+// A prompt is one request's text and shape, a function of the plan's seed, the
+// request's number and the server's tokenizer.
+type prompt struct {
+	ID       int
+	Nonce    string
+	Text     string
+	Target   int // tokens asked for by the plan
+	Tokens   int // as the server counts them
+	NPredict int
+	Probs    bool
+}
+
+// prompter makes prompts. It is used by one goroutine.
+type prompter struct {
+	plan       *Plan
+	tokenize   func(ctx context.Context, text string) (int, error)
+	wordTokens float64 // tokens a word, as the tokenizer counts them
+	preamble   string  // what all prompts begin with, if they shall be alike
+}
+
+// errOvercommit says that the shortest prompt of a length has more tokens.
+var errOvercommit = errors.New("the prompts do not fit")
+
+// newPrompter measures the tokenizer on a sample of words.
+func newPrompter(ctx context.Context, p *Plan, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
+	const sample = 200
+	m := &prompter{plan: p, tokenize: tokenize}
+	n, err := tokenize(ctx, strings.Join(randomWords(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), sample), " "))
+	if err != nil {
+		return nil, fmt.Errorf("measure the tokenizer: %w", err)
+	}
+	if m.wordTokens = float64(n) / sample; n < sample/2 {
+		return nil, fmt.Errorf("measure the tokenizer: %d tokens for %d words", n, sample)
+	}
+	if p.Load.Prompts == PromptsSharedPrefix {
+		longest := p.Load.PromptTokens[0]
+		for _, n := range p.Load.PromptTokens {
+			longest = min(longest, n)
+		}
+		// Half of the shortest prompt, and at least one word.
+		words := max(1, int(float64(longest)/2/m.wordTokens))
+		m.preamble = strings.Join(randomWords(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(1))), words), " ") + " "
+	}
+	return m, nil
+}
+
+// prompt makes the prompt of one request. It never has more tokens than its
+// target, so that what the plan promised about the context holds; errOvercommit
+// if that is impossible.
+func (m *prompter) prompt(ctx context.Context, id int) (prompt, error) {
+	l := m.plan.Load
+	rng := rand.New(rand.NewPCG(l.Seed, uint64(id)))
+	pr := prompt{ID: id, Nonce: nonce(rng, id), Target: m.target(id)}
+	pr.NPredict = l.NPredict[rng.IntN(len(l.NPredict))]
+	pr.Probs = rng.Float64() < *l.LogprobsShare
+	words := randomWords(rng, int(float64(pr.Target)/m.wordTokens)+8)
+	text := func(n int) string { return m.preamble + pr.Nonce + " " + strings.Join(words[:n], " ") }
+
+	n := max(0, int(float64(pr.Target-nonceLength)/m.wordTokens)-len(strings.Fields(m.preamble)))
+	for grown := false; ; {
+		n = min(n, len(words))
+		var err error
+		if pr.Text = text(n); n == 0 {
+			pr.Text = m.preamble + pr.Nonce
+		}
+		if pr.Tokens, err = m.tokenize(ctx, pr.Text); err != nil {
+			return pr, fmt.Errorf("count the tokens of prompt %d: %w", id, err)
+		}
+		over := pr.Tokens - pr.Target
+		switch {
+		case over > 0 && n == 0:
+			return pr, fmt.Errorf("%w: a prompt of %d tokens has %d with its nonce alone", errOvercommit, pr.Target, pr.Tokens)
+		case over > 0:
+			n, grown = n-max(1, int(float64(over)/m.wordTokens)), true
+			n = max(n, 0)
+		case !grown && n < len(words) && float64(-over) >= 2*m.wordTokens:
+			n += int(float64(-over) / m.wordTokens)
+			grown = true
+		default:
+			return pr, nil
+		}
+	}
+}
+
+// target gives the length of a request's prompt: every length once in a block
+// of as many requests as there are lengths, in an order of the block's own.
+func (m *prompter) target(id int) int {
+	lengths := m.plan.Load.PromptTokens
+	block, place := id/len(lengths), id%len(lengths)
+	order := rand.New(rand.NewPCG(m.plan.Load.Seed^0x9e3779b97f4a7c15, uint64(block))).Perm(len(lengths))
+	return lengths[order[place]]
+}
+
+// nonce gives a request's mark. The first two characters count, so that of a
+// thousand prompts in a row no two begin with the same two: the server's slot
+// selection never sees a common beginning, whatever the tokenizer makes of it.
+func nonce(rng *rand.Rand, id int) string {
+	b := []byte{nonceAlphabet[id%32], nonceAlphabet[id/32%32]}
+	for len(b) < nonceLength {
+		b = append(b, nonceAlphabet[rng.IntN(32)])
+	}
+	return string(b)
+}
+
+// randomWords draws n words.
+func randomWords(rng *rand.Rand, n int) []string {
+	list := strings.Fields(wordList)
+	words := make([]string, n)
+	for i := range words {
+		words[i] = list[rng.IntN(len(list))]
+	}
+	return words
+}
+
+// wordList has no word that could be part of a nonce's 16 characters in a row.
+const wordList = `able acid age air apple arch arm army art aunt baby back bag ball band bank base basin bath bean bear
+bed bee bell berry bird blade board boat body bone book boot box boy brain brake branch brass bread brick bridge brush
+bucket bulb button cake camera canal card cart cat chain cheese chest chin church circle clock cloud coat collar comb
+cord cow cup curtain cushion dog door drain drawer dress drop ear egg engine eye face farm feather field finger fish
+flag floor fly foot fork fowl frame garden girl glove goat gun hair hammer hand harbor hat head heart hook horn horse
+hospital house island jewel kettle key knee knife knot lake leaf leg library line lip lock map match meadow monkey moon
+morning mountain mouth muscle nail neck needle nerve net nose nut office orange oven parcel pen pencil picture pig pin
+pipe plane plate plow pocket pot potato prison pump rail rat receipt ring rod roof root sail school scissors screw seed
+sheep shelf ship shirt shoe silver skin skirt snake sock spade sponge spoon spring square stamp star station stem stick
+stocking stomach store street sun table tail thread throat thumb ticket toe tongue tooth town train tray tree trousers
+umbrella valley village wall watch wheel whip whistle window wing wire worm yard yellow`
+
+// leaks finds marks of other requests in answers. It knows every nonce so far,
+// also of requests that are not answered yet.
+type leaks map[string]int
+
+// find returns the request whose nonce stands in the text, other than its own.
+func (l leaks) find(text string, own int) (int, bool) {
+	for i := 0; i+nonceLength <= len(text); i++ {
+		if id, known := l[text[i:i+nonceLength]]; known && id != own {
+			return id, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,401 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/1bit-systems/pkg/internal/fakeengine"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
+)
+
+// Variables that make the test binary another program.
+const (
+	beFake   = "ACCEPTANCE_TEST_FAKE"   // a llama-server
+	beBench  = "ACCEPTANCE_TEST_BENCH"  // a llama-bench; the value says how it behaves
+	beRunner = "ACCEPTANCE_TEST_RUNNER" // a soak into the folder of that name
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(beFake) != "":
+		os.Exit(fakeengine.Main(os.Args[1:], os.Getenv, os.Stderr, os.Exit))
+	case os.Getenv(beBench) != "":
+		os.Exit(fakeBench(os.Getenv(beBench)))
+	case os.Getenv(beRunner) != "":
+		os.Exit(runnerMain(os.Getenv(beRunner)))
+	}
+	os.Exit(m.Run())
+}
+
+func fakeBench(how string) int {
+	switch how {
+	case "fails":
+		return 1
+	case "idle":
+		time.Sleep(10 * time.Millisecond)
+		return 0
+	}
+	time.Sleep(20 * time.Millisecond)
+	fmt.Println(`{"n_prompt": 64, "n_gen": 0, "samples_ns": [ 1, 2 ]}`)
+	fmt.Println(`{"n_prompt": 0, "n_gen": 32, "samples_ns": [ 1, 2 ]}`)
+	return 0
+}
+
+// fakePackage installs launchers of the fake engine in a folder.
+func fakePackage(t testing.TB, bench string) *store.Package {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string]string{"llama-server": beFake + "=1", "llama-bench": beBench + "=" + bench} {
+		script := fmt.Sprintf("#!/bin/sh\nexport %s\nexec %s \"$@\"\n", env, self)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m.gguf"), []byte("model"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &store.Package{
+		Name: "fake-1", Digest: "sha256:" + strings.Repeat("1", 64), Path: dir, State: store.StateOK,
+		Manifest: &packager.Manifest{EntryPoints: map[string]string{"llama-server": "llama-server", "llama-bench": "llama-bench"}},
+	}
+}
+
+// fakePlan writes a plan beside the package's model and reads it.
+func fakePlan(t testing.TB, p *store.Package, fault, more string) *Plan {
+	t.Helper()
+	text := "name: fake\nmodel: m.gguf\np0: 0.1\n" + more
+	if !strings.Contains(more, "gates:") {
+		text += "gates: {all_slots_busy_share: 0.2}\n" // this machine may be busy with other tests
+	}
+	if !strings.Contains(more, "load:") {
+		text += "load: {requests: 48, prompt_tokens: [24, 100], n_predict: [20], request_deadline: 20s}\n"
+	}
+	text += "server:\n  env: {" + fakeengine.FaultVariable + `: "` + fault + `", ` + fakeengine.TokenVariable + ": 1ms}\n"
+	path := filepath.Join(p.Path, "plan.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := LoadPlan(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func soak(t testing.TB, o RunOptions) *Verdict {
+	t.Helper()
+	if o.Evidence == "" {
+		o.Evidence = filepath.Join(t.TempDir(), "evidence")
+	}
+	v, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noneLeft(t, o.Package.Path)
+	again, err := JudgeDir(o.Evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(v, again); diff != "" {
+		t.Errorf("judged again (-first +second):\n%s", diff)
+	}
+	return v
+}
+
+// noneLeft fails if a process still runs that was started with a word in its
+// environment or arguments.
+func noneLeft(t testing.TB, word string) {
+	t.Helper()
+	if left := running(word); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+}
+
+func running(word string) []string {
+	var left []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		pid := filepath.Base(filepath.Dir(path))
+		if b, err := os.ReadFile(path); err == nil && pid != strconv.Itoa(os.Getpid()) && strings.Contains(string(b), word) {
+			left = append(left, pid+" "+strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return left
+}
+
+// Every fault that the fake engine knows ends as it should.
+func TestFakeEngineFaults(t *testing.T) {
+	tests := map[string]struct{ verdict, reason string }{
+		"":            {Pass, "0 faults in 48 requests"},
+		"replacement": {Pass, "0 faults in 48 requests"},
+		"utf8-cut":    {Pass, "0 faults in 48 requests"},
+		"guard-v1":    {Fail, "fault(nan): guard line in the log"},
+		"guard-v2":    {Fail, "fault(nan): guard line in the log"},
+		"abort":       {Fail, "fault(nan): guard line in the log"},
+		"abort-lost":  {Fail, "fault(nan): aborted for NaN, and the guard's own line was lost"},
+		"null":        {Fail, "fault(nan-wire): null log-probability"},
+		"no-probs":    {Pass, "0 faults in 47 requests"},
+		"utf8":        {Fail, "fault(face-b): invalid UTF-8"},
+		"json":        {Fail, "fault(face-b): "},
+		"format":      {Fail, "fault(face-b): status 500"},
+		"status":      {Fail, "fault(status): status 500"},
+		"context":     {Inconclusive, "invalid(plan): "},
+		"leak":        {Fail, "fault(leak): the answer has the nonce of request"},
+		"differ":      {Fail, "fault(corruption): identical requests after the load"},
+		"hang":        {Fail, "fault(hang): no answer within"},
+		"stall":       {Fail, "fault(hang): no answer within"},
+		"reset":       {Fail, "fault(transport): "},
+		"crash":       {Fail, "fault(crash): the server ended by itself: signal 11"},
+		"device":      {Fail, "fault(device): "},
+		"one-slot":    {Inconclusive, "invalid(load-shape): the server made 1 slots"},
+		"start-exit":  {Fail, "fault(startup): server ended before it was ready: exit status 1"},
+		"start-oom":   {Inconclusive, "invalid(load-oom): "},
+		"start-hang":  {Fail, "fault(startup): "},
+	}
+	for _, kind := range append(fakeengine.Faults(), "") {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			want, known := tests[kind]
+			if !known {
+				t.Fatal("no expectation")
+			}
+			p := fakePackage(t, "works")
+			fault, more := kind, "load_deadline: 2s\n"
+			switch kind {
+			case "hang", "stall":
+				more += "load: {requests: 48, prompt_tokens: [24, 100], n_predict: [20], request_deadline: 300ms}\n"
+			case "differ":
+				fault += "@50" // the second of the identical requests
+			case "":
+			default:
+				if !strings.HasPrefix(kind, "start-") && kind != "one-slot" {
+					fault += "@9"
+				}
+			}
+			o := RunOptions{Plan: fakePlan(t, p, fault, more), Package: p, Evidence: filepath.Join(t.TempDir(), "e")}
+			v := soak(t, o)
+			if v.Verdict != want.verdict || !strings.HasPrefix(v.Reason, want.reason) {
+				t.Errorf("%s: %s, want %s: %s…", v.Verdict, v.Reason, want.verdict, want.reason)
+			}
+			if v.Verdict == Fail && (v.Arms.Fault != 1 || len(v.Faults) == 0) || v.Verdict == Pass && (v.Arms.Clean != 1 || len(v.Faults) != 0) {
+				t.Errorf("arms %+v, faults %v", v.Arms, v.Faults)
+			}
+			if len(v.Faults) > 1 {
+				t.Errorf("one event was counted as %d: %v", len(v.Faults), v.Faults)
+			}
+		})
+	}
+}
+
+func TestCleanRunLeavesCompleteEvidence(t *testing.T) {
+	p := fakePackage(t, "works")
+	dir := filepath.Join(t.TempDir(), "evidence")
+	plan := fakePlan(t, p, "", "neighbour: {args: [-r, '2']}\n")
+	var told []Progress
+	v := soak(t, RunOptions{Plan: plan, Package: p, Evidence: dir, Progress: func(p Progress) { told = append(told, p) }})
+	if v.Verdict != Pass {
+		t.Fatalf("%s: %s", v.Verdict, v.Reason)
+	}
+	for _, name := range []string{PlanName, ResolvedName, LedgerName, ServerLogName, NeighbourLog, NeighbourRows, HostBeforeName, HostAfterName, VerdictName} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 && name != NeighbourLog {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n := v.Exposure.Neighbour
+	if n == nil || n.Runs == 0 || n.Tokens < int64(n.Runs)*192 || n.FailedRuns != 0 {
+		t.Errorf("neighbour %+v", n)
+	}
+	if last := told[len(told)-1]; last.Requests != 48 || last.Faults != 0 || !(last.BusyShare > 0.5) {
+		t.Errorf("last progress %+v", last)
+	}
+	if v.PlanFileSHA256 != plan.FileSHA256() || v.PackageDigest != p.Digest || v.Requests != 48 || v.Exposure.NeverUsedSlots != 4 {
+		t.Errorf("verdict %+v", v)
+	}
+	if plain, _ := os.ReadFile(filepath.Join(dir, PlanName)); string(plain) != string(plan.file) {
+		t.Error("the plan in the evidence is not the plan")
+	}
+	if _, err := Run(t.Context(), RunOptions{Plan: plan, Package: p, Evidence: dir}); !errors.Is(err, ErrEvidence) {
+		t.Errorf("a second run into the same folder: %v", err)
+	}
+}
+
+func TestLoadShape(t *testing.T) {
+	for name, tt := range map[string]struct{ load, want string }{
+		"one at a time": {"requests: 40, in_flight: 1, ", "invalid(load-shape): all 4 slots were busy for 0.00 of the busy time"},
+		"shared prefix": {"requests: 40, prompts: shared_prefix, ", "invalid(load-shape): "},
+		"too few":       {"requests: 3, ", "invalid(load-shape): slot 3 had 0 launches"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakePackage(t, "works")
+			v := soak(t, RunOptions{Plan: fakePlan(t, p, "", "load: {"+tt.load+"prompt_tokens: [100], n_predict: [8]}\n"), Package: p})
+			if v.Verdict != Inconclusive || !strings.HasPrefix(v.Reason, tt.want) || v.Arms.Invalid != 1 {
+				t.Errorf("%s: %s, want %s", v.Verdict, v.Reason, tt.want)
+			}
+			if v.Bounds.RequestUpper95 != 1 {
+				t.Errorf("an invalid arm bounds the rate by %v", v.Bounds.RequestUpper95)
+			}
+		})
+	}
+}
+
+func TestNeighbourThatDoesNothing(t *testing.T) {
+	for how, want := range map[string]string{
+		"fails": "out-of-regime(neighbour-died): the neighbour failed 3 times in a row, at last with exit status 1",
+		"idle":  "out-of-regime(neighbour-died): the neighbour failed 3 times in a row, at last with ok and 0 tokens",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			p := fakePackage(t, how)
+			v := soak(t, RunOptions{Plan: fakePlan(t, p, "", "neighbour: {}\n"), Package: p})
+			if v.Verdict != Inconclusive || !strings.HasPrefix(v.Reason, want) || v.Arms.OutOfRegime != 1 {
+				t.Errorf("%s: %s, want %s", v.Verdict, v.Reason, want)
+			}
+		})
+	}
+}
+
+func TestGateOnGTT(t *testing.T) {
+	p := fakePackage(t, "works")
+	plan := fakePlan(t, p, "", "gates: {all_slots_busy_share: 0.2, gtt_used_gib: {min: 95, max: 110}}\n")
+	root := t.TempDir()
+	if _, err := Run(t.Context(), RunOptions{Plan: plan, Package: p, Evidence: t.TempDir(), Root: root}); !errors.Is(err, ErrPlan) {
+		t.Errorf("a gate without a sensor: %v", err)
+	}
+	card := filepath.Join(root, "sys/class/drm/card1/device")
+	if err := os.MkdirAll(card, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for gib, want := range map[int64]string{94: "out-of-regime(gtt): 94.0 GiB", 100: "0 faults", 111: "out-of-regime(gtt): 111.0 GiB"} {
+		if err := os.WriteFile(filepath.Join(card, "mem_info_gtt_used"), fmt.Appendln(nil, gib<<30), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if v := soak(t, RunOptions{Plan: plan, Package: p, Root: root}); !strings.HasPrefix(v.Reason, want) {
+			t.Errorf("%d GiB: %s: %s, want %s", gib, v.Verdict, v.Reason, want)
+		}
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	p := fakePackage(t, "works")
+	plan := fakePlan(t, p, "", "")
+	if err := os.Remove(filepath.Join(p.Path, "m.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "evidence")
+	if _, err := Run(t.Context(), RunOptions{Plan: plan, Package: p, Evidence: dir}); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "m.gguf") {
+		t.Errorf("a missing model: %v", err)
+	}
+	broken := *p
+	broken.State = store.StateBroken
+	if _, err := Run(t.Context(), RunOptions{Plan: plan, Package: &broken, Evidence: dir}); !errors.Is(err, packager.ErrIntegrity) {
+		t.Errorf("a broken package: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a refused run left evidence: %v", err)
+	}
+}
+
+func TestInterruptedRun(t *testing.T) {
+	p := fakePackage(t, "works")
+	plan := fakePlan(t, p, "", "load: {duration: 1h, prompt_tokens: [24], n_predict: [8]}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := filepath.Join(t.TempDir(), "evidence")
+	v, err := Run(ctx, RunOptions{Plan: plan, Package: p, Evidence: dir, Progress: func(p Progress) {
+		if p.Requests > 20 {
+			cancel()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noneLeft(t, p.Path)
+	if v.Verdict != Inconclusive || !strings.HasPrefix(v.Reason, "invalid(harness): the run was interrupted") {
+		t.Errorf("%s: %s", v.Verdict, v.Reason)
+	}
+}
+
+// runnerMain soaks until it is killed: it is what TestKilledRunner kills.
+func runnerMain(dir string) int {
+	raw, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	var p store.Package
+	if err := json.Unmarshal(raw, &p); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	plan, err := LoadPlan(filepath.Join(p.Path, "plan.yaml"))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if _, err := Run(context.Background(), RunOptions{Plan: plan, Package: &p, Evidence: filepath.Join(dir, "evidence")}); err != nil {
+		fmt.Println(err)
+	}
+	return 1
+}
+
+// kill -9 of the runner loses no record and leaves no process.
+func TestKilledRunner(t *testing.T) {
+	p := fakePackage(t, "works")
+	fakePlan(t, p, "", "neighbour: {}\nload: {duration: 1h, prompt_tokens: [24], n_predict: [8]}\n")
+	dir := t.TempDir()
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runner := exec.Command(os.Args[0])
+	runner.Env = append(os.Environ(), beRunner+"="+dir)
+	var said strings.Builder
+	runner.Stdout = &said
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ledger := filepath.Join(dir, "evidence", LedgerName)
+	requests := func() int {
+		raw, _ := os.ReadFile(ledger)
+		return strings.Count(string(raw), `"kind":"request"`)
+	}
+	for end := time.Now().Add(20 * time.Second); requests() < 30; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the runner makes no requests: %s", said.String())
+		}
+	}
+	before := requests()
+	runner.Process.Kill()
+	runner.Wait()
+	for end := time.Now().Add(20 * time.Second); len(running(p.Path)) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still running: %v", running(p.Path))
+		}
+	}
+	v, err := JudgeDir(filepath.Join(dir, "evidence"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Verdict != Inconclusive || !strings.HasPrefix(v.Reason, "invalid(harness)") || v.Requests < before {
+		t.Errorf("%s: %s with %d requests, %d were recorded", v.Verdict, v.Reason, v.Requests, before)
+	}
+}

@@ -1,0 +1,145 @@
+package acceptance
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/1bit-systems/pkg/engine"
+)
+
+// shape is what the launch and release lines of one life say about its load.
+type shape struct {
+	Slots        int         `json:"slots"` // as the server started with; 0: the log does not say
+	KVUnified    bool        `json:"kv_unified"`
+	Launches     map[int]int `json:"launches"` // by slot
+	LRU          int         `json:"lru"`
+	LCP          int         `json:"lcp"`
+	ByID         int         `json:"by_id"`
+	NeverUsed    int         `json:"never_used"` // launches that were the first of their slot
+	BusyUS       int64       `json:"busy_us"`    // at least one slot busy
+	AllSlotsBusy int64       `json:"all_slots_busy_us"`
+	Unpaired     int         `json:"unpaired"` // releases without launch, launches without selection
+}
+
+// busyShare is the share of the busy time in which every slot was busy.
+func (s shape) busyShare() float64 {
+	if s.BusyUS <= 0 {
+		return 0
+	}
+	return float64(s.AllSlotsBusy) / float64(s.BusyUS)
+}
+
+// launched counts the launches of all slots.
+func (s shape) launched() int {
+	n := 0
+	for _, k := range s.Launches {
+		n += k
+	}
+	return n
+}
+
+// slotLog follows the slots through the log. Selection, launch and release of
+// one slot are joined by its id.
+type slotLog struct {
+	shape    shape
+	parallel int // slots that the plan asks for
+	selected map[int]string
+	busy     map[int]bool
+	last     time.Duration
+	frozen   bool
+}
+
+func newSlotLog(parallel int) *slotLog {
+	return &slotLog{
+		shape: shape{Launches: map[int]int{}}, parallel: parallel,
+		selected: map[int]string{}, busy: map[int]bool{},
+	}
+}
+
+// freeze ends the account: what comes after is not part of the load.
+func (s *slotLog) freeze() { s.frozen = true }
+
+// add takes one event. read is when the line was read, since the same start as
+// the times in the log; it stands in for lines that carry none.
+func (s *slotLog) add(ev engine.LogEvent, read time.Duration) {
+	if s.frozen {
+		return
+	}
+	at := ev.Time
+	if !ev.Timed {
+		at = read
+	}
+	switch ev.Kind {
+	case engine.LogStartup:
+		s.shape.Slots, s.shape.KVUnified = ev.Slots, ev.KVUnified
+	case engine.LogSelected:
+		s.selected[ev.Slot] = ev.How
+	case engine.LogLaunch:
+		s.elapse(at)
+		s.launch(ev.Slot)
+	case engine.LogRelease:
+		s.elapse(at)
+		if !s.busy[ev.Slot] {
+			s.shape.Unpaired++
+		}
+		delete(s.busy, ev.Slot)
+	}
+}
+
+func (s *slotLog) launch(slot int) {
+	switch s.selected[slot] {
+	case engine.SelectedLRU:
+		s.shape.LRU++
+	case engine.SelectedLCP:
+		s.shape.LCP++
+	case engine.SelectedID:
+		s.shape.ByID++
+	default:
+		s.shape.Unpaired++
+	}
+	delete(s.selected, slot)
+	if s.shape.Launches[slot] == 0 {
+		s.shape.NeverUsed++
+	}
+	s.shape.Launches[slot]++
+	s.busy[slot] = true
+}
+
+// elapse accounts for the time since the event before. Lines of two threads may
+// come a little out of order; time does not run back.
+func (s *slotLog) elapse(at time.Duration) {
+	if d := (at - s.last).Microseconds(); d > 0 {
+		if len(s.busy) > 0 {
+			s.shape.BusyUS += d
+		}
+		if len(s.busy) >= s.parallel {
+			s.shape.AllSlotsBusy += d
+		}
+	}
+	s.last = max(s.last, at)
+}
+
+// problem says why a life did not have the load that its plan means, or "".
+func (s shape) problem(p *Plan, answered int) string {
+	parallel, q := p.Server.Parallel, *p.Gates.AllSlotsBusyShare
+	switch {
+	case s.Slots != 0 && s.Slots != parallel:
+		return fmt.Sprintf("the server made %d slots, the plan asks for %d", s.Slots, parallel)
+	case s.Slots != 0 && *p.Server.KVUnified && !s.KVUnified:
+		return "the server did not unify the slots' memory, the plan asks for it"
+	case s.launched() < answered:
+		return fmt.Sprintf("the log shows %d launches for %d answers", s.launched(), answered)
+	}
+	for slot := range parallel {
+		if n := s.Launches[slot]; n < p.Gates.MinLaunchesPerSlot {
+			return fmt.Sprintf("slot %d had %d launches, the plan asks for %d on each of %d slots", slot, n, p.Gates.MinLaunchesPerSlot, parallel)
+		}
+	}
+	switch {
+	case s.LCP > 0:
+		return fmt.Sprintf("%d of %d requests were put on a slot by the beginning of their prompt, none may be", s.LCP, s.launched())
+	case !(s.busyShare() >= q):
+		return fmt.Sprintf("all %d slots were busy for %.2f of the busy time, the plan asks for %.2f", parallel, s.busyShare(), q)
+	}
+	return ""
+}
