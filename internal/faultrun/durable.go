@@ -26,12 +26,12 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 		if c.Result < 0 {
 			continue
 		}
-		if c.Socket || durable(c.Path) && goesOn(c) {
+		if c.Socket || under(c.Path, roots) && goesOn(c) {
 			d.settle(durable)
 		}
 		switch c.Name {
 		case "write", "pwrite64", "writev", "ftruncate", "copy_file_range", "sendfile", "fchmod":
-			if !c.Socket {
+			if !c.Socket && !isLock(c.Path) {
 				d.dirtyFiles[c.Path] = c.String()
 			}
 		case "fsync", "fdatasync":
@@ -43,8 +43,8 @@ func CheckDurable(calls []Call, roots []string, scratch ...string) []string {
 		case "renameat", "renameat2":
 			d.rename(c, durable)
 		case "openat":
-			// A lock file may be lost, and a temporary one has its folder judged by its rename.
-			if c.New && !strings.HasSuffix(c.Path, ".lock") && !temporary(c.Path) {
+			// A temporary file has its folder judged by its rename.
+			if c.New && !isLock(c.Path) && !temporary(c.Path) {
 				d.dirtyDirs[filepath.Dir(c.Path)] = c.String()
 			}
 		case "mkdirat", "symlinkat":
@@ -95,6 +95,9 @@ func goesOn(c Call) bool {
 	return false
 }
 
+// isLock tells a lock file, whose loss with the power means nothing.
+func isLock(path string) bool { return strings.HasSuffix(path, ".lock") }
+
 // temporary tells whether the path is one that atomicfile writes under before its rename.
 func temporary(path string) bool { return atomicfile.IsTemp(filepath.Base(path)) }
 
@@ -107,6 +110,15 @@ func (d *durability) rename(c Call, durable func(string) bool) {
 		moved := c.Target + strings.TrimPrefix(path, c.Path)
 		if durable(moved) {
 			d.problems = append(d.problems, fmt.Sprintf("%s gets its name %s before %s is synced", path, moved, by))
+		}
+	}
+	for path, by := range d.dirtyDirs {
+		if path != c.Path && !strings.HasPrefix(path, c.Path+"/") {
+			continue
+		}
+		delete(d.dirtyDirs, path)
+		if moved := c.Target + strings.TrimPrefix(path, c.Path); durable(moved) {
+			d.problems = append(d.problems, fmt.Sprintf("folder %s gets its name before %s is synced", moved, by))
 		}
 	}
 	d.dirtyDirs[filepath.Dir(c.Target)] = c.String()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -61,7 +62,7 @@ func IsTerminal(stream any) bool {
 type Progress struct {
 	pool *mpb.Progress
 	bar  *mpb.Bar
-	note string
+	note atomic.Value // of string; the bar is drawn by a goroutine of its own
 }
 
 // NewProgress makes a bar on w when w is a terminal, and nil otherwise.
@@ -70,9 +71,10 @@ func NewProgress(w io.Writer, what string) *Progress {
 		return nil
 	}
 	p := &Progress{pool: mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(150*time.Millisecond))}
+	p.note.Store("")
 	p.bar = p.pool.New(0, mpb.BarStyle(), mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(what+" ")),
-		mpb.AppendDecorators(decor.Percentage(), decor.Any(func(decor.Statistics) string { return " " + p.note })))
+		mpb.AppendDecorators(decor.Percentage(), decor.Any(func(decor.Statistics) string { return " " + p.note.Load().(string) })))
 	return p
 }
 
@@ -81,7 +83,7 @@ func (p *Progress) Update(done, total int64, note string) {
 	if p == nil {
 		return
 	}
-	p.note = note
+	p.note.Store(note)
 	p.bar.SetTotal(total, false)
 	p.bar.SetCurrent(done)
 }
