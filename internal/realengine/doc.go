@@ -32,6 +32,6 @@
 //
 // # The models
 //
-// WriteModel writes a 430 kB GGUF that loads in milliseconds and answers every prompt differently in printable
+// WriteModel writes a 433 kB GGUF that loads in milliseconds and answers every prompt differently in printable
 // ASCII without ending early, and twins of it that carry NaN: see [WriteModel].
 package realengine

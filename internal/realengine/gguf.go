@@ -90,9 +90,11 @@ func put(b *bytes.Buffer, values ...any) {
 				put(b, uint32(e))
 			}
 		case []float32:
+			raw := make([]byte, 0, 4*len(v))
 			for _, e := range v {
-				put(b, e)
+				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(e))
 			}
+			b.Write(raw)
 		}
 	}
 }

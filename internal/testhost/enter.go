@@ -50,9 +50,9 @@ func enterMain() error {
 	}
 	err = runInside(host, v)
 	// If nothing of the command runs on, its cgroup goes, once we are out of it.
-	if procs, open := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d/cgroup.procs", folder.Fd()), os.O_WRONLY, 0); open == nil {
-		_, _ = procs.WriteString("0")
-		procs.Close()
+	if procs, open := unix.Openat(int(folder.Fd()), "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0); open == nil {
+		_, _ = unix.Write(procs, []byte("0"))
+		unix.Close(procs)
 	}
 	_ = unix.Unlinkat(int(folder.Fd()), filepath.Base(cgroup), unix.AT_REMOVEDIR)
 	return err

@@ -218,6 +218,24 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
+func TestCommandsLeaveNoCgroup(t *testing.T) {
+	h := testhost.Require(t)
+	count := func() int {
+		found, err := filepath.Glob(filepath.Join(h.Cgroup, "entered", "command-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	before := count()
+	if own := run(t, h, h.User, "cat", "/proc/self/cgroup"); !strings.Contains(own, "0::/entered/command-") {
+		t.Errorf("the command's cgroup: %q", own)
+	}
+	if after := count(); after != before {
+		t.Errorf("%d cgroups of commands, %d before", after, before)
+	}
+}
+
 func TestSignalsArePassedOn(t *testing.T) {
 	h := testhost.Require(t)
 	ready := h.Home + "/signal-ready"
