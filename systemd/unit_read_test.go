@@ -1,0 +1,67 @@
+package systemd
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	godbus "github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnitName(t *testing.T) {
+	tests := []struct {
+		name, want string
+		valid      bool
+	}{
+		{"llm", "llm.service", true},
+		{"llm.service", "llm.service", true},
+		{"qwen2.5", "qwen2.5.service", true},
+		{`llm@gpu\x2d0`, `llm@gpu\x2d0.service`, true},
+		{"-x", "-x.service", true},
+		{"llm.timer", "llm.timer", true},
+		{"llm@", "llm@.service", false},
+		{"@x", "@x.service", false},
+		{"", ".service", false},
+		{"a/b", "a/b.service", false},
+		{"a b", "a b.service", false},
+		{"é", "é.service", false},
+	}
+	for _, test := range tests {
+		got := unitName(test.name)
+		if got != test.want || validUnitName(got) != test.valid {
+			t.Errorf("%q: %q, valid %v", test.name, got, validUnitName(got))
+		}
+	}
+}
+
+// TestDecodeUnit has what a real unit rarely shows, and properties of types that are not theirs.
+func TestDecodeUnit(t *testing.T) {
+	variants := func(values map[string]any) map[string]godbus.Variant {
+		out := map[string]godbus.Variant{}
+		for name, value := range values {
+			out[name] = godbus.MakeVariant(value)
+		}
+		return out
+	}
+	got := decodeUnit(variants(map[string]any{
+		"Id": "a.service", "Names": []string{"b.service", "a.service"}, "InvocationID": []byte{0, 0xff}, "NeedDaemonReload": true,
+	}), variants(map[string]any{
+		"MainPID": uint32(7), "NRestarts": uint32(3), "TimeoutStartUSec": uint64(math.MaxUint64), "TimeoutStopUSec": uint64(1_500_000),
+		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "Type": 5, "Environment": []any{1},
+		"EnvironmentFiles": [][]any{{"/a", true}, {"short"}, {1, 2}},
+		"ExecStart":        [][]any{{"/x", []string{"x", "-y"}, false}, {}},
+	}))
+	want := &Unit{
+		ID: "a.service", Names: []string{"b.service", "a.service"}, InvocationID: "00ff", NeedDaemonReload: true,
+		MainPID: 7, NRestarts: 3, TimeoutStop: 1500 * time.Millisecond, MainStarted: time.UnixMicro(1_700_000_000_000_001),
+		EnvironmentFiles: []EnvironmentFile{{Path: "/a", Optional: true}, {}},
+		ExecStart:        []Command{{Path: "/x", Argv: []string{"x", "-y"}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a.service", "b.service"}, got.names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
