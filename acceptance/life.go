@@ -203,6 +203,10 @@ func (l *life) start(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
+		if rec.Port == 0 {
+			l.fail(err)
+			return false
+		}
 		l.fail(l.log.drain())
 		rec.PortTaken = errors.Is(err, engine.ErrExited) && l.log.count(engine.LogBind) > bound
 		if !rec.PortTaken || rec.Tries == portTries {

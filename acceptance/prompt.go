@@ -29,10 +29,13 @@ type prompt struct {
 
 // prompter makes prompts. It is used by one goroutine.
 type prompter struct {
-	plan       *Plan
-	tokenize   func(ctx context.Context, text string) (int, error)
-	wordTokens float64 // tokens a word, as the tokenizer counts them
-	preamble   string  // what all prompts begin with, if they shall be alike
+	plan        *Plan
+	tokenize    func(ctx context.Context, text string) (int, error)
+	words       []string // to draw from
+	wordTokens  float64  // tokens a word, as the tokenizer counts them
+	charTokens  float64  // tokens a character
+	nonceTokens int
+	common      string // what all prompts begin with, as far as they are long, if they shall be alike
 }
 
 // errOvercommit says that the shortest prompt of a length has more tokens.
@@ -41,24 +44,30 @@ var errOvercommit = errors.New("the prompts do not fit")
 // newPrompter measures the tokenizer on a sample of words.
 func newPrompter(ctx context.Context, p *Plan, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
 	const sample = 200
-	m := &prompter{plan: p, tokenize: tokenize}
-	n, err := tokenize(ctx, strings.Join(randomWords(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), sample), " "))
+	m := &prompter{plan: p, tokenize: tokenize, words: strings.Fields(wordList)}
+	text := strings.Join(m.draw(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), sample), " ")
+	n, err := tokenize(ctx, text)
+	if err == nil {
+		m.nonceTokens, err = tokenize(ctx, nonce(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), 0))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("measure the tokenizer: %w", err)
 	}
-	if m.wordTokens = float64(n) / sample; n < sample/2 {
+	if n < sample/2 {
 		return nil, fmt.Errorf("measure the tokenizer: %d tokens for %d words", n, sample)
 	}
+	m.wordTokens, m.charTokens = float64(n)/sample, float64(n)/float64(len(text))
 	if p.Load.Prompts == PromptsSharedPrefix {
-		longest := p.Load.PromptTokens[0]
-		for _, n := range p.Load.PromptTokens {
-			longest = min(longest, n)
-		}
-		// Half of the shortest prompt, and at least one word.
-		words := max(1, int(float64(longest)/2/m.wordTokens))
-		m.preamble = strings.Join(randomWords(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(1))), words), " ") + " "
+		m.common = text
 	}
 	return m, nil
+}
+
+// preamble is what a prompt of a length begins with: nothing, or half of what
+// its nonce leaves.
+func (m *prompter) preamble(target int) string {
+	chars := float64(target-m.nonceTokens) / 2 / m.charTokens
+	return m.common[:max(0, min(len(m.common), int(chars)))]
 }
 
 // prompt makes the prompt of one request. It never has more tokens than its
@@ -70,16 +79,13 @@ func (m *prompter) prompt(ctx context.Context, id int) (prompt, error) {
 	pr := prompt{ID: id, Nonce: nonce(rng, id), Target: m.target(id)}
 	pr.NPredict = l.NPredict[rng.IntN(len(l.NPredict))]
 	pr.Probs = rng.Float64() < *l.LogprobsShare
-	words := randomWords(rng, int(float64(pr.Target)/m.wordTokens)+8)
-	text := func(n int) string { return m.preamble + pr.Nonce + " " + strings.Join(words[:n], " ") }
-
-	n := max(0, int(float64(pr.Target-nonceLength)/m.wordTokens)-len(strings.Fields(m.preamble)))
+	words := m.draw(rng, int(float64(pr.Target)/m.wordTokens)+8)
+	begin := m.preamble(pr.Target) + pr.Nonce
+	n := max(0, int((float64(pr.Target)-float64(len(begin))*m.charTokens)/m.wordTokens))
 	for grown := false; ; {
 		n = min(n, len(words))
 		var err error
-		if pr.Text = text(n); n == 0 {
-			pr.Text = m.preamble + pr.Nonce
-		}
+		pr.Text = strings.Join(append([]string{begin}, words[:n]...), " ")
 		if pr.Tokens, err = m.tokenize(ctx, pr.Text); err != nil {
 			return pr, fmt.Errorf("count the tokens of prompt %d: %w", id, err)
 		}
@@ -119,12 +125,11 @@ func nonce(rng *rand.Rand, id int) string {
 	return string(b)
 }
 
-// randomWords draws n words.
-func randomWords(rng *rand.Rand, n int) []string {
-	list := strings.Fields(wordList)
+// draw takes n words at random.
+func (m *prompter) draw(rng *rand.Rand, n int) []string {
 	words := make([]string, n)
 	for i := range words {
-		words[i] = list[rng.IntN(len(list))]
+		words[i] = m.words[rng.IntN(len(m.words))]
 	}
 	return words
 }
