@@ -36,7 +36,8 @@ type Host struct {
 
 	report
 	keeper *exec.Cmd
-	hold   io.Closer // ends the keeper
+	said   strings.Builder // by the keeper, on stderr
+	hold   io.Closer       // ends the keeper
 	stop   sync.Once
 	ended  error
 }
@@ -116,7 +117,7 @@ func startKeeper(options Options) (*Host, error) {
 		return nil, err
 	}
 	keeper.Env = []string{"PATH=" + systemPath}
-	keeper.Dir = "/"
+	keeper.Dir, keeper.Stderr = "/", &h.said
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := keeper.Start(); err != nil {
 		return nil, fmt.Errorf("start the host's keeper: %w", err)
@@ -176,7 +177,7 @@ func (h *Host) Stop() error {
 	h.stop.Do(func() {
 		h.hold.Close()
 		if err := h.keeper.Wait(); err != nil {
-			h.ended = fmt.Errorf("stop test host %s: %w", h.ID, err)
+			h.ended = fmt.Errorf("stop test host %s: %w: %s", h.ID, err, strings.TrimSpace(h.said.String()))
 		}
 	})
 	return h.ended
