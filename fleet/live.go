@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -12,15 +13,17 @@ import (
 )
 
 // place finds packages by path: those of the store, and any folder that is named as one, also when it is gone or
-// has no manifest.
+// has no manifest. It remembers what it found, so it lives no longer than one command.
 type place struct {
 	store *store.Store
 	roots []string // folders whose 1bit-… entries are packages
-	known map[string]PackageRef
+
+	mu    sync.Mutex
+	known map[string]*store.Package // by folder; nil for one that the store does not know
 }
 
 func (h *Host) place() *place {
-	p := &place{store: h.Store, known: map[string]PackageRef{}, roots: []string{filepath.Clean(h.Store.Dir)}}
+	p := &place{store: h.Store, known: map[string]*store.Package{}, roots: []string{filepath.Clean(h.Store.Dir)}}
 	if real, err := filepath.EvalSymlinks(h.Store.Dir); err == nil && real != p.roots[0] {
 		p.roots = append(p.roots, real)
 	}
@@ -63,15 +66,22 @@ func (p *place) at(path string) (PackageRef, bool) {
 	if !ok {
 		return PackageRef{}, false
 	}
-	ref, seen := p.known[folder]
-	if !seen {
-		ref = PackageRef{Name: strings.TrimPrefix(filepath.Base(folder), packager.DirPrefix), Path: folder}
-		if pkg, ok := p.store.AtPath(folder); ok {
-			ref = refOf(pkg)
-		}
-		p.known[folder] = ref
+	if pkg := p.pkg(folder); pkg != nil {
+		return refOf(pkg), true
 	}
-	return ref, true
+	return PackageRef{Name: strings.TrimPrefix(filepath.Base(folder), packager.DirPrefix), Path: folder}, true
+}
+
+// pkg is the installed package at a folder, nil where the store knows none.
+func (p *place) pkg(folder string) *store.Package {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pkg, seen := p.known[folder]
+	if !seen {
+		pkg, _ = p.store.AtPath(folder)
+		p.known[folder] = pkg
+	}
+	return pkg
 }
 
 func refOf(p *store.Package) PackageRef { return PackageRef{p.Name, p.Digest, p.Path} }

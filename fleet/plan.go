@@ -93,7 +93,8 @@ func (s *session) past(ctx context.Context, v *view) (past, error) {
 		return p, err
 	}
 	if ref, ok := live.runs(); ok {
-		switch s.h.health(ctx, v.loaded, procs) {
+		s.health = s.h.health(ctx, v.loaded, procs)
+		switch s.health {
 		case HealthOK, HealthBusy:
 			p.serving = ref
 		}

@@ -78,9 +78,13 @@ func (h *Host) finish(ctx context.Context, m *systemd.Manager, unit string, p pa
 	if err := m.Reload(ctx); err != nil {
 		return closing{}, err
 	}
+	specs, err := m.Specifiers(ctx)
+	if err != nil {
+		return closing{}, err
+	}
 	var refusal error
 	if d, err := DecodeDropIn(data); err == nil && d.RolledBackFrom.isZero() {
-		if _, refusal = h.readBack(ctx, m, unit, d); refusal != nil && !errors.Is(refusal, ErrRefused) {
+		if _, refusal = h.readBack(ctx, m, unit, d, specs); refusal != nil && !errors.Is(refusal, ErrRefused) {
 			return closing{}, refusal
 		}
 	}

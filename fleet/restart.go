@@ -78,7 +78,7 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 		out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
 	}
 	notes, err := s.started(ctx, pkg, watch)
-	out.Restarted = true
+	out.Restarted, s.health = true, ""
 	out.Notes = append(out.Notes, notes...)
 	end := closing{phase: phaseCommit, result: resultServes}
 	var bad *failure
@@ -120,7 +120,7 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 	case err != nil:
 		return nil, err
 	}
-	w, err := s.h.watch(ctx, s.m, s.unit, pkg)
+	w, err := s.h.watch(ctx, s.m, s.unit, pkg, s.place)
 	if err != nil {
 		return nil, err
 	}

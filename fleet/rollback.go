@@ -51,7 +51,7 @@ func (h *Host) Rollback(ctx context.Context, unit string, opts RollbackOptions) 
 // beginRollback is begin for an act that goes on where others must stop: without a manager, without the store's
 // lock file.
 func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, error) {
-	s := &session{h: h, began: h.Now()}
+	s := &session{h: h, began: h.Now(), place: h.place()}
 	ok := false
 	defer func() {
 		if !ok {
@@ -68,6 +68,9 @@ func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, e
 	case err == nil:
 		s.m = m
 		s.undo = append(s.undo, m.Close)
+		if s.specs, err = m.Specifiers(ctx); err != nil {
+			return fail(err)
+		}
 		u, err := m.Unit(ctx, s.unit)
 		if err == nil {
 			s.unit = u.ID
@@ -112,7 +115,7 @@ func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, e
 // before it. act is actRollback or actReturn; reason is why the package is blocked, "" for a rollback by hand.
 func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) error {
 	files := pair{s.h.dropInDir(s.unit)}
-	v := &view{place: s.h.place()}
+	v := &view{place: s.place}
 	if err := v.readPair(files); err != nil {
 		return err
 	}
@@ -136,11 +139,11 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 	if err != nil {
 		return err
 	}
-	if err := s.h.verifyTarget(ctx, w.to, w.from); err != nil {
+	if err := s.verifyTarget(ctx, w.to, w.from); err != nil {
 		return err
 	}
 	out.From, out.To = w.from.Name, w.to.Name
-	if pkg, ok := s.h.Store.AtPath(w.to.Path); ok && w.to.Path != "" {
+	if pkg := s.place.pkg(w.to.Path); pkg != nil {
 		for _, problem := range s.h.missing(pkg.Manifest) {
 			out.Notes = append(out.Notes, fmt.Sprintf("%s wants something of this host: %s", w.to.Name, problem))
 		}
@@ -191,13 +194,13 @@ func (s *session) away(v *view, files pair) (away, error) {
 }
 
 // verifyTarget refuses a target that is not there or not as its digest says.
-func (h *Host) verifyTarget(ctx context.Context, to, from PackageRef) error {
+func (s *session) verifyTarget(ctx context.Context, to, from PackageRef) error {
 	if to.isZero() {
 		return nil
 	}
 	err := func() error {
-		pkg, ok := h.Store.AtPath(to.Path)
-		if !ok {
+		pkg := s.place.pkg(to.Path)
+		if pkg == nil {
 			if _, err := os.Stat(to.Path); err != nil {
 				return fmt.Errorf("%w: %w", packager.ErrIntegrity, err)
 			}
@@ -206,13 +209,13 @@ func (h *Host) verifyTarget(ctx context.Context, to, from PackageRef) error {
 		if to.Digest != "" && pkg.Digest != to.Digest {
 			return fmt.Errorf("%w: it has the digest %s, not %s", packager.ErrIntegrity, pkg.Digest, to.Digest)
 		}
-		return h.verify(ctx, pkg, false)
+		return s.h.verify(ctx, pkg, false)
 	}()
 	if err == nil {
 		return nil
 	}
 	var others []string
-	if all, lerr := h.Store.List(ctx); lerr == nil {
+	if all, lerr := s.h.Store.List(ctx); lerr == nil {
 		for _, p := range all {
 			if p.State == store.StateOK && !refOf(p).same(to) && !refOf(p).same(from) {
 				others = append(others, p.Name)
@@ -315,7 +318,7 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 	if w.file != nil {
 		d, err := DecodeDropIn(w.file)
 		if err == nil {
-			_, err = s.h.readBack(ctx, s.m, s.unit, d)
+			_, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs)
 		}
 		if err != nil {
 			out.Notes = append(out.Notes, err.Error())

@@ -13,15 +13,19 @@ import (
 type session struct {
 	h     *Host
 	m     *systemd.Manager // nil: none answers
+	specs systemd.Specifiers
+	place *place
 	unit  string
 	began time.Time
 	notes []string
 	undo  []func()
+
+	health string // as it was asked already, "" when not since the last restart
 }
 
 // begin connects, asks for leave, and takes the locks. Without a manager it fails before it changes anything.
 func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session, error) {
-	s := &session{h: h, began: h.Now()}
+	s := &session{h: h, began: h.Now(), place: h.place()}
 	ok := false
 	defer func() {
 		if !ok {
@@ -34,6 +38,9 @@ func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session,
 	}
 	s.m = m
 	s.undo = append(s.undo, m.Close)
+	if s.specs, err = m.Specifiers(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", act, err)
+	}
 	u, err := h.unit(ctx, m, unit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", act, err)
@@ -104,7 +111,7 @@ func (s *session) service(ctx context.Context) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.h.service(ctx, s.m, u)
+	return s.h.service(ctx, s.m, u, s.place, s.specs, s.health)
 }
 
 func (s *session) view(ctx context.Context) (*view, error) {
@@ -112,7 +119,7 @@ func (s *session) view(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.h.view(ctx, s.m, u)
+	v, err := s.h.view(u, s.place, s.specs)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of %s: %w", s.unit, err)
 	}

@@ -31,12 +31,16 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 			return nil, fmt.Errorf("look for services that run a package: %w", err)
 		}
 	}
-	out := make([]Service, len(units))
+	specs, err := m.Specifiers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the services: %w", err)
+	}
+	pl, out := h.place(), make([]Service, len(units))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(asking)
 	for i, unit := range units {
 		group.Go(func() error {
-			s, err := h.status(gctx, m, unit)
+			s, err := h.status(gctx, m, unit, pl, specs)
 			if err != nil {
 				return fmt.Errorf("read the state of %s: %w", unit, err)
 			}
@@ -50,7 +54,7 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 	return out, nil
 }
 
-func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string) (*Service, error) {
+func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *place, specs systemd.Specifiers) (*Service, error) {
 	full, err := unitName(unit)
 	if err != nil {
 		return nil, err
@@ -72,7 +76,7 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string) (*Se
 			}
 		}
 	}
-	s, err := h.service(ctx, m, u)
+	s, err := h.service(ctx, m, u, pl, specs, "")
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func (h *Host) discover(ctx context.Context, m *systemd.Manager) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	found := make([]string, len(names))
+	pl, found := h.place(), make([]string, len(names))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(asking)
 	for i, name := range names {
@@ -98,7 +102,7 @@ func (h *Host) discover(ctx context.Context, m *systemd.Manager) ([]string, erro
 			if err != nil {
 				return err
 			}
-			if h.concerns(u) {
+			if h.concerns(u, pl) {
 				found[i] = u.ID
 			}
 			return nil
@@ -116,8 +120,7 @@ func (h *Host) discover(ctx context.Context, m *systemd.Manager) ([]string, erro
 }
 
 // concerns tells whether a unit has anything to do with a package.
-func (h *Host) concerns(u *systemd.Unit) bool {
-	pl := h.place()
+func (h *Host) concerns(u *systemd.Unit, pl *place) bool {
 	if h.exists(u.ID) || len(inEnvironment(loadedEnvironment(u), pl)) > 0 {
 		return true
 	}
@@ -132,9 +135,9 @@ func (h *Host) concerns(u *systemd.Unit) bool {
 	return ok
 }
 
-// service describes one unit.
-func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit) (*Service, error) {
-	v, err := h.view(ctx, m, u)
+// service describes one unit. health is what is known of it already, "" to ask.
+func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit, pl *place, specs systemd.Specifiers, health string) (*Service, error) {
+	v, err := h.view(u, pl, specs)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,9 @@ func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit)
 		return nil, err
 	}
 	s.Live = live
-	s.Health = h.health(ctx, u, procs)
+	if s.Health = health; health == "" {
+		s.Health = h.health(ctx, u, procs)
+	}
 	s.RestartPending = pending(u, live, armed)
 	h.warnings(v, s, armed)
 	return s, nil
@@ -264,9 +269,9 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	if armed.isZero() {
 		return
 	}
-	pkg, ok := h.Store.AtPath(armed.Path)
+	pkg := v.place.pkg(armed.Path)
 	switch {
-	case !ok:
+	case pkg == nil:
 		s.warn("%s is no installed package: take it in with: 1bit pkg import %s", armed.Path, armed.Path)
 	case pkg.State != store.StateOK:
 		s.warn("%s is %s: %s", pkg.Name, pkg.State, or(pkg.Detail, "verify it"))

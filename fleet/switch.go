@@ -154,7 +154,7 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 	if err := s.m.Reload(ctx); err != nil {
 		return nil, err
 	}
-	if unsure, err = s.h.readBack(ctx, s.m, s.unit, d); err != nil {
+	if unsure, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs); err != nil {
 		return nil, fmt.Errorf("read back what was loaded: %w", err)
 	}
 	return unsure, nil

@@ -44,7 +44,7 @@ type unitFile struct {
 
 // Usage reads every service once, for questions about several packages.
 func (h *Host) Usage(ctx context.Context) (*Usage, error) {
-	u := &Usage{}
+	u, pl := &Usage{}, h.place()
 	u.scan(h.UnitDir)
 	m, err := h.Connect(ctx)
 	if errors.Is(err, systemd.ErrNoBus) {
@@ -69,8 +69,8 @@ func (h *Host) Usage(ctx context.Context) (*Usage, error) {
 		for _, path := range append(slices.Clone(unit.DropInPaths), unit.FragmentPath) {
 			u.add(path)
 		}
-		if h.concerns(unit) {
-			if err := h.uses(u, unit); err != nil {
+		if h.concerns(unit, pl) {
+			if err := h.uses(u, unit, pl); err != nil {
 				return nil, fmt.Errorf("ask what %s uses: %w", name, err)
 			}
 		}
@@ -79,13 +79,13 @@ func (h *Host) Usage(ctx context.Context) (*Usage, error) {
 }
 
 // uses adds what one unit needs.
-func (h *Host) uses(u *Usage, unit *systemd.Unit) error {
+func (h *Host) uses(u *Usage, unit *systemd.Unit, pl *place) error {
 	add := func(ref PackageRef, how string) {
 		if !ref.isZero() {
 			u.uses = append(u.uses, use{ref, how + " " + unit.ID})
 		}
 	}
-	v := &view{place: h.place()}
+	v := &view{place: pl}
 	for _, ref := range inEnvironment(loadedEnvironment(unit), v.place).packages(v.place) {
 		add(ref, "armed in")
 	}

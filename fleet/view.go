@@ -29,13 +29,10 @@ type view struct {
 }
 
 // view reads a unit. The files may change meanwhile unless the caller holds the unit's lock.
-func (h *Host) view(ctx context.Context, m *systemd.Manager, u *systemd.Unit) (*view, error) {
-	v := &view{loaded: u, place: h.place()}
+func (h *Host) view(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view, error) {
+	v := &view{loaded: u, place: pl, specs: specs}
 	var err error
 	if v.disk, err = u.Rescan(); err != nil {
-		return nil, err
-	}
-	if v.specs, err = m.Specifiers(ctx); err != nil {
 		return nil, err
 	}
 	if v.settings, err = systemd.ReadSettings(v.disk, v.specs); err != nil {
@@ -187,7 +184,7 @@ func shadowed(s *systemd.Settings, path string, d *DropIn) []Place {
 
 // readBack compares what the manager has loaded with our drop-in. The error wraps ErrRefused and names file and
 // line where something wins over us. unsure says what could not be told.
-func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d *DropIn) (unsure []string, err error) {
+func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d *DropIn, specs systemd.Specifiers) (unsure []string, err error) {
 	u, err := m.Unit(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -199,10 +196,6 @@ func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d 
 	}
 	if !loaded {
 		return nil, fmt.Errorf("%w: the manager does not read %s (it reads %v)", ErrRefused, path, u.DropInPaths)
-	}
-	specs, err := m.Specifiers(ctx)
-	if err != nil {
-		return nil, err
 	}
 	s, err := systemd.ReadSettings(u, specs)
 	if err != nil {

@@ -16,6 +16,7 @@ type watched struct {
 	h          *Host
 	m          *systemd.Manager
 	unit       string
+	place      *place
 	pkg        PackageRef // what must run, zero where the unit runs no package
 	invocation string
 	mainPID    int
@@ -32,12 +33,12 @@ func (f *failure) Error() string { return f.reason }
 func failf(format string, args ...any) error { return &failure{fmt.Sprintf(format, args...)} }
 
 // watch remembers the incarnation that a start made.
-func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg PackageRef) (*watched, error) {
+func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg PackageRef, pl *place) (*watched, error) {
 	u, err := m.Unit(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{h: h, m: m, unit: unit, pkg: pkg, invocation: u.InvocationID, mainPID: u.MainPID, restarts: u.NRestarts}
+	w := &watched{h: h, m: m, unit: unit, pkg: pkg, place: pl, invocation: u.InvocationID, mainPID: u.MainPID, restarts: u.NRestarts}
 	return w, w.same(u)
 }
 
@@ -69,7 +70,7 @@ func (w *watched) look(ctx context.Context) (procs []procInfo, child *Process, e
 	if err := w.same(u); err != nil {
 		return nil, nil, err
 	}
-	live, procs, err := w.h.live(u, w.h.place(), nil)
+	live, procs, err := w.h.live(u, w.place, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +164,7 @@ func (w *watched) fromPackage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, _, err := w.h.live(u, w.h.place(), nil)
+	live, _, err := w.h.live(u, w.place, nil)
 	if err != nil {
 		return err
 	}
