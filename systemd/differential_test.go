@@ -18,19 +18,18 @@ import (
 // what the processes of a real systemd got. Every unit copies its own environment to a file.
 func TestGeneratedUnits(t *testing.T) {
 	if inside(t, false) {
-		compareGenerated(t)
+		compareGenerated(t, 250)
 	}
 }
 
 // TestGeneratedUnitsSystem does the same for the system manager, whose specifiers are others.
 func TestGeneratedUnitsSystem(t *testing.T) {
 	if inside(t, true) {
-		compareGenerated(t)
+		compareGenerated(t, 60)
 	}
 }
 
-func compareGenerated(t *testing.T) {
-	const count = 300
+func compareGenerated(t *testing.T, count int) {
 	ctx, number := limited(t), seed(t)
 	m, units, work := connectHere(t), userUnitDir(t), t.TempDir()
 	g := &generator{Rand: rand.New(rand.NewPCG(number, number))}

@@ -11,14 +11,14 @@ import (
 )
 
 // Rescan returns the unit as a reload would find it: DropInPaths from the folders themselves
-// and not from what is loaded. It needs SearchPath. A folder that is a symbolic link is passed
-// over, as systemd 252 does; a link to a file counts even when it leads nowhere: then it hides
-// the weaker drop-in of the same name.
+// and not from what is loaded. It needs SearchPath. A folder that is a symbolic link counts only
+// when something in it is loaded: 252 passes such folders over, other versions may not. A link to
+// a file counts even when it leads nowhere: then it hides the weaker drop-in of the same name.
 func (u *Unit) Rescan() (*Unit, error) {
 	found := map[string]string{} // by file name
 	for _, dir := range dropInFolders(u.names(), u.SearchPath) {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() {
+		if err != nil || !info.IsDir() && !u.loadedFrom(dir) {
 			continue
 		}
 		entries, err := os.ReadDir(dir)
@@ -41,6 +41,11 @@ func (u *Unit) Rescan() (*Unit, error) {
 	}
 	slices.SortFunc(again.DropInPaths, compareNames)
 	return &again, nil
+}
+
+// loadedFrom says whether a drop-in of a folder is loaded.
+func (u *Unit) loadedFrom(dir string) bool {
+	return slices.ContainsFunc(u.DropInPaths, func(path string) bool { return filepath.Dir(path) == dir })
 }
 
 // names are the names of a unit, the primary one first.

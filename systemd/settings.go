@@ -159,6 +159,19 @@ func (s *Settings) History(key string) []Assignment {
 	return history
 }
 
+// Keys lists, sorted, every variable that some line touches, also one that is not in Environment
+// because a later line took it away.
+func (s *Settings) Keys() []string {
+	var keys []string
+	for _, a := range s.order {
+		if a.Kind != KindReset {
+			keys = append(keys, a.Key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
 // Above lists the lines that win over the last one of a file that sets the variable: later
 // drop-ins, resets, environment files, UnsetEnvironment=. It is empty when the file's line holds
 // or when it has none.

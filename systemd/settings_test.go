@@ -65,6 +65,9 @@ func TestSettingsHistory(t *testing.T) {
 	if history := s.History("C"); len(history) != 2 || history[0].Kind == KindReset {
 		t.Errorf("a reset before all that it could reset counts: %+v", history)
 	}
+	if diff := cmp.Diff([]string{"A", "B", "C"}, s.Keys()); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
 	if history := s.History("D"); history != nil {
 		t.Errorf("history of nothing: %+v", history)
 	}

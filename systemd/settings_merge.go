@@ -1,0 +1,180 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Effective works out what files amount to: the unit file, then its drop-ins as they are merged.
+// The specifiers must be those of the unit; what they lack becomes unsure.
+func Effective(files []*File, read EnvironmentReader, specifiers Specifiers) *Settings {
+	m := merger{specifiers: specifiers, settings: &Settings{files: files}}
+	for _, file := range files {
+		m.settings.Problems = append(m.settings.Problems, file.Problems...)
+		for _, line := range file.Lines {
+			if line.Section == "Service" {
+				m.file, m.line = file.Path, line.Number
+				m.take(line.Key, line.Value)
+			}
+		}
+	}
+	m.readFiles(read)
+	m.settings.order = slices.Concat(m.pass, m.plain, m.fromFiles, m.unset)
+	return m.settings
+}
+
+// merger is the state of one reading over all files of a unit.
+type merger struct {
+	specifiers Specifiers
+	settings   *Settings
+	file       string // of the line that is read
+	line       int
+
+	pass, plain, fromFiles, unset []Assignment
+	files                         []Assignment // Value is the pattern
+}
+
+func (m *merger) problem(fatal bool, format string, args ...any) {
+	m.settings.Problems = append(m.settings.Problems,
+		Problem{File: m.file, Line: m.line, What: fmt.Sprintf(format, args...), Fatal: fatal})
+}
+
+// take takes one line of the [Service] section.
+func (m *merger) take(key, value string) {
+	switch key {
+	case "Environment":
+		if value == "" {
+			m.plain = append(m.plain, Assignment{File: m.file, Line: m.line, Kind: KindReset})
+			return
+		}
+		m.words(value, true, func(word, unsure string) bool {
+			name, content, ok := splitAssignment(word)
+			if ok {
+				m.plain = append(m.plain, m.assignment(KindEnvironment, name, content, unsure))
+			}
+			return ok
+		})
+	case "PassEnvironment":
+		if value == "" {
+			m.pass = nil
+			return
+		}
+		m.words(value, false, func(word, unsure string) bool {
+			if validName(word) {
+				m.pass = append(m.pass, m.assignment(KindPassEnvironment, word, "",
+					firstOf(unsure, "its value is the one that the manager has")))
+			}
+			return validName(word)
+		})
+	case "UnsetEnvironment":
+		if value == "" {
+			m.unset = nil
+			return
+		}
+		m.words(value, true, func(word, unsure string) bool {
+			name, content, only := splitAssignment(word)
+			if !only && !validName(word) {
+				return false
+			}
+			a := m.assignment(KindUnsetEnvironment, name, content, unsure)
+			a.only = only
+			m.unset = append(m.unset, a)
+			return true
+		})
+	case "EnvironmentFile":
+		m.takeFile(value)
+	}
+}
+
+func (m *merger) assignment(kind Kind, key, value, unsure string) Assignment {
+	return Assignment{Key: key, Value: value, File: m.file, Line: m.line, Kind: kind, Unsure: unsure}
+}
+
+// words splits a line, expands every word and hands it on; what comes after a quote that is not
+// closed is lost, and so is a word that has a bad specifier or is refused.
+func (m *merger) words(line string, unescape bool, take func(word, unsure string) bool) {
+	for {
+		word, rest, more, err := nextWord(line, unescape)
+		if err != nil {
+			m.problem(false, "from here on ignored, %v: %s", err, line)
+			return
+		} else if !more {
+			return
+		}
+		line = rest
+		value, unsure, ok := m.specifiers.expand(word)
+		if !ok {
+			m.problem(false, "ignored, a %% that should be doubled: %s", word)
+		} else if !take(value, unsure) {
+			m.problem(false, "ignored, not a valid assignment: %s", word)
+		}
+	}
+}
+
+func (m *merger) takeFile(value string) {
+	if value == "" {
+		m.files = nil
+		return
+	}
+	pattern, unsure, ok := m.specifiers.expand(value)
+	if !ok || !path.IsAbs(strings.TrimPrefix(pattern, "-")) && unsure == "" {
+		m.problem(false, "ignored, not an absolute path: %s", value)
+		return
+	}
+	m.files = append(m.files, m.assignment(KindEnvironmentFile, "", pattern, unsure))
+}
+
+// readFiles reads the environment files that are left after the resets.
+func (m *merger) readFiles(read EnvironmentReader) {
+	for _, from := range m.files {
+		m.file, m.line = from.File, from.Line
+		if from.Unsure != "" {
+			m.cannotRead("which file %s is, is not certain: %s", from.Value, from.Unsure)
+			continue
+		}
+		pattern, optional := strings.CutPrefix(from.Value, "-")
+		found, err := read(pattern)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if !optional {
+				m.problem(true, "the unit does not start, there is no environment file %s", pattern)
+			}
+		case err != nil:
+			m.cannotRead("environment file %s: %v", pattern, err)
+		}
+		for _, one := range found {
+			m.readPairs(one, optional)
+		}
+	}
+}
+
+func (m *merger) readPairs(one EnvironmentBytes, optional bool) {
+	pairs, err := []Pair(nil), one.Err
+	if err == nil {
+		pairs, err = ParseEnvironmentFile(one.Path, one.Data)
+	}
+	switch {
+	case errors.Is(err, ErrEnvironmentFile), errors.Is(err, fs.ErrNotExist):
+		if optional {
+			m.problem(false, "left out: %v", err)
+		} else {
+			m.problem(true, "the unit does not start: %v", err)
+		}
+	case err != nil:
+		m.cannotRead("environment file %v", err)
+	}
+	for _, pair := range pairs {
+		m.fromFiles = append(m.fromFiles, Assignment{Key: pair.Key, Value: pair.Value, Unsure: pair.Unsure,
+			File: one.Path, Line: pair.Line, Kind: KindEnvironmentFile})
+	}
+}
+
+// cannotRead notes an environment file that we cannot read: it may set any variable.
+func (m *merger) cannotRead(format string, args ...any) {
+	m.problem(false, format, args...)
+	m.settings.unread = firstOf(m.settings.unread, fmt.Sprintf(format, args...))
+}
