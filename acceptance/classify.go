@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/1bit-systems/pkg/engine"
@@ -93,7 +94,7 @@ func (a *arm) invalid() (reason, detail string) {
 // overcommitted says how the load did not fit the server's context.
 func (a *arm) overcommitted() string {
 	if a.end != nil && a.end.Why == whyPlan {
-		return a.end.Detail
+		return cmp.Or(a.end.Detail, "the load does not fit the server")
 	}
 	if i, ok := a.logged(engine.LogContext); ok {
 		return a.logs[i].Line

@@ -15,6 +15,9 @@ import (
 // the same first token would look alike to the slot selection.
 const minPromptTokens = 24
 
+// maxTokens bounds a prompt and an answer.
+const maxTokens = 1 << 20
+
 // ownFlags are the flags that the runner sets itself, and those that would take
 // the load off the path users are on.
 var ownFlags = []string{
@@ -43,11 +46,12 @@ func (p *Plan) problem() (key, why string) {
 		{"load", (l.Requests == 0) == (l.Duration == 0), "give either requests or duration"},
 		{"load.in_flight", l.InFlight < 1 || l.InFlight > 1024, "must be 1 to 1024"},
 		{"load.prompts", l.Prompts != PromptsUnique && l.Prompts != PromptsSharedPrefix, "must be unique or shared_prefix"},
-		{"load.prompt_tokens", len(l.PromptTokens) == 0 || slices.Min(l.PromptTokens) < minPromptTokens, fmt.Sprintf("must be lengths of %d tokens or more", minPromptTokens)},
-		{"load.n_predict", len(l.NPredict) == 0 || slices.Min(l.NPredict) < 1, "must be numbers of 1 or more"},
+		{"load.prompt_tokens", len(l.PromptTokens) == 0 || slices.Min(l.PromptTokens) < minPromptTokens || longest > maxTokens,
+			fmt.Sprintf("must be lengths of %d to %d tokens", minPromptTokens, maxTokens)},
+		{"load.n_predict", len(l.NPredict) == 0 || slices.Min(l.NPredict) < 1 || most > maxTokens, fmt.Sprintf("must be numbers from 1 to %d", maxTokens)},
 		{"load.logprobs_share", !(*l.LogprobsShare > 0 && *l.LogprobsShare <= 1), "must be more than 0 and at most 1: without log-probabilities a NaN is not seen"},
 		{"load.request_deadline", l.RequestDeadline <= 0, "must be more than 0"},
-		{"load", !fits(l.InFlight, longest, most, s.Ctx), fmt.Sprintf(
+		{"load", l.InFlight*(longest+most) > s.Ctx, fmt.Sprintf(
 			"%d requests in flight of up to %d + %d tokens need a context of %d, server.ctx is %d", l.InFlight, longest, most, l.InFlight*(longest+most), s.Ctx)},
 		{"gates.min_launches_per_slot", p.Gates.MinLaunchesPerSlot < 1, "must be 1 or more"},
 		{"gates.all_slots_busy_share", !(*p.Gates.AllSlotsBusyShare > 0 && *p.Gates.AllSlotsBusyShare <= 1), "must be more than 0 and at most 1"},
@@ -83,12 +87,6 @@ var (
 	planName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
-
-// fits tells whether n requests of the given lengths fit a context, without
-// overflow.
-func fits(n, prompt, predict, ctx int) bool {
-	return prompt <= ctx && predict <= ctx && n*(prompt+predict) <= ctx
-}
 
 func (b *Band) valid() bool { return b == nil || b.Min >= 0 && b.Max > b.Min }
 

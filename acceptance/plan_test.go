@@ -1,0 +1,152 @@
+package acceptance
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlanDefaults(t *testing.T) {
+	p := testPlan(t, "load: {duration: 4h}\nneighbour: {}\n")
+	if p.Server.Parallel != 4 || !*p.Server.KVUnified || p.Server.Ctx != 8192 || p.Load.InFlight != 4 || p.Load.Prompts != PromptsUnique ||
+		time.Duration(p.Load.Duration) != 4*time.Hour || *p.Load.LogprobsShare != 1 || p.Neighbour.Entry != "llama-bench" ||
+		p.Neighbour.Model != "m.gguf" || p.Gates.NeighbourRuns != 1 || *p.Gates.AllSlotsBusyShare != 0.5 || p.Confidence != 0.95 || !*p.FinalProbe {
+		t.Errorf("%+v", p)
+	}
+	if p.RequiredRequests() != 59 {
+		t.Errorf("required %d", p.RequiredRequests())
+	}
+}
+
+// Every refusal names the line and the key.
+func TestPlanRefusals(t *testing.T) {
+	const head = "name: x\nmodel: m.gguf\np0: 0.05\n"
+	tests := []struct{ text, want string }{
+		{"", "the file is empty"},
+		{"name: x\nmodel: m\np0: 0.1\nload: {requests: 5}\n---\nname: y\n", "more than one document"},
+		{"name: [", "line 1"},
+		{"- a\n", "line 1"},
+		{head + "load: {requests: 5}\nnoise: 1\n", "line 5: unknown key noise"},
+		{head + "load:\n  requests: 5\n  speed: 3\n", "line 6: unknown key speed"},
+		{head + "load:\n  requests: many\n", "line 5: load.requests: many is not of the right kind (int)"},
+		{head + "load:\n  duration: 4 hours\n", `line 5: load.duration: "4 hours" is no duration such as 90s or 4h`},
+		{head + "load: {requests: 5}\nname: y\n", `line 5: mapping key "name" already defined at line 1`},
+		{"model: m\np0: 0.1\nload: {requests: 5}\n", "name: must be given"},
+		{"name: x\np0: 0.1\nload: {requests: 5}\n", "model: must be given"},
+		{"name: x\nmodel: m\nload: {requests: 5}\n", "p0: must be given"},
+		{"name: x\nmodel: m\np0: .nan\nload: {requests: 5}\n", "line 3: p0: must be given"},
+		{head, "load: give either requests or duration"},
+		{head + "load: {requests: 5, duration: 1m}\n", "line 4: load: give either requests or duration"},
+		{head + "load:\n  requests: 5\n  in_flight: 4\n  prompt_tokens: [2048]\n", "line 4: load: 4 requests in flight of up to 2048 + 96 tokens need a context of 8576, server.ctx is 8192"},
+		{head + "load: {requests: 5, prompt_tokens: [9223372036854775807]}\n", "line 4: load.prompt_tokens"},
+		{head + "load: {requests: 5, prompt_tokens: [12]}\n", "load.prompt_tokens: must be lengths of 24 to 1048576 tokens"},
+		{head + "load: {requests: 5, prompt_tokens: []}\n", "load.prompt_tokens"},
+		{head + "load: {requests: 5, prompts: same}\n", "load.prompts: must be unique or shared_prefix"},
+		{head + "load: {requests: 5, logprobs_share: 0}\n", "load.logprobs_share"},
+		{head + "load: {requests: -5}\n", "load.requests"},
+		{head + "load: {requests: 5}\nserver:\n  flags: [-t, '1', --port, '80']\n", "line 6: server.flags: --port is set by the runner"},
+		{head + "load: {requests: 5}\nserver:\n  flags: [-sps, '0']\n", "line 6: server.flags: -sps"},
+		{head + "load: {requests: 5}\nserver:\n  env: {'A B': x}\n", `line 6: server.env: "A B" is no variable`},
+		{head + "load: {requests: 5}\nneighbour:\n  args: [-o, json]\n", "line 6: neighbour.args"},
+		{head + "load: {requests: 5}\nneighbour:\n  entry: test-backend-ops\n", "line 6: neighbour.entry"},
+		{head + "load: {requests: 5}\ngates:\n  neighbour_runs: 2\n", "line 6: gates.neighbour_runs: the plan has no neighbour"},
+		{head + "load: {requests: 5}\ngates:\n  gtt_used_gib: {min: 110, max: 95}\n", "line 6: gates.gtt_used_gib"},
+		{head + "load: {requests: 5}\ngates:\n  all_slots_busy_share: 0\n", "line 6: gates.all_slots_busy_share"},
+		{head + "load: {requests: 5}\nprimary: arm\n", "line 5: primary: must be request"},
+		{head + "load: {requests: 5}\nconfidence: 1\n", "line 5: confidence"},
+	}
+	for _, tt := range tests {
+		_, err := parsePlan([]byte(tt.text))
+		if !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q:\n got %v\nwant %s", tt.text, err, tt.want)
+		}
+	}
+	if _, err := LoadPlan(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestPlanNotes(t *testing.T) {
+	tests := []struct{ yaml, want string }{
+		{"load: {requests: 59}", ""},
+		{"load: {requests: 58}", "cannot pass: the bound at 58 requests is 0.050339 > p0 0.05, needs 59 requests"},
+		{"load: {requests: 200, logprobs_share: 0.25}", "cannot pass: the bound at 50 requests is 0.058155 > p0 0.05, needs 59 requests"},
+		{"load: {requests: 60, in_flight: 1}", "cannot pass: 1 in flight never make 4 slots busy at once"},
+		{"load: {requests: 60, prompts: shared_prefix}", "cannot pass: prompts that begin alike"},
+		{"load: {requests: 60}\ngates: {min_launches_per_slot: 20}", "cannot pass: 60 requests cannot give each of 4 slots 20 launches"},
+		{"load: {duration: 1h}", "needs 59 requests without fault within 1h0m0s for p0 0.05"},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(testPlan(t, tt.yaml).Notes(), "; "); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", tt.yaml, got, tt.want)
+		}
+	}
+}
+
+func TestModelPath(t *testing.T) {
+	p := &Plan{path: "/plans/x.yaml"}
+	env := []string{"HOME=/home/ai"}
+	for path, want := range map[string]string{"/m/a.gguf": "/m/a.gguf", "a.gguf": "/plans/a.gguf", "~/models/a.gguf": "/home/ai/models/a.gguf"} {
+		if got := p.modelPath(path, env); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+// The server sees of the runner's environment only what cannot change it.
+func TestEnvironment(t *testing.T) {
+	got := environment([]string{"HOME=/h", "LLAMA_ARG_N_PARALLEL=1", "LD_LIBRARY_PATH=/x", "PATH=/bin"}, map[string]string{"GGML_HRX_NAN_CONTINUE": "1"})
+	if strings.Join(got, " ") != "GGML_HRX_NAN_CONTINUE=1 HOME=/h PATH=/bin" {
+		t.Errorf("%q", got)
+	}
+	if got := environment(nil, nil); len(got) != 1 || got[0] != defaultPath {
+		t.Errorf("%q", got)
+	}
+}
+
+// The plans that come with the program can be carried out and can pass.
+func TestReadyPlans(t *testing.T) {
+	paths, err := filepath.Glob("plans/*.yaml")
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	for _, path := range paths {
+		p, err := LoadPlan(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if notes := strings.Join(p.Notes(), "; "); strings.Contains(notes, "cannot pass") {
+			t.Errorf("%s: %s", path, notes)
+		}
+	}
+}
+
+func FuzzParsePlan(f *testing.F) {
+	for _, path := range []string{"plans/smoke.yaml", "plans/hours.yaml"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte("name: x\nmodel: m\np0: .inf\nload: {requests: 1e3}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p, err := parsePlan(raw)
+		if err != nil {
+			if !errors.Is(err, ErrPlan) {
+				t.Fatalf("an error of another kind: %v", err)
+			}
+			return
+		}
+		p.Notes()
+		if !(p.P0 > 0 && p.P0 < 1) || !(p.Confidence >= 0.5 && p.Confidence < 1) || p.Load.InFlight < 1 {
+			t.Fatalf("accepted %+v", p)
+		}
+	})
+}
