@@ -31,7 +31,7 @@ func writeOutput(ctx context.Context, path string, write func(io.Writer) error) 
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make output folder: %w", err)
 	}
-	f, publish, err := createUnnamed(dir)
+	f, publish, err := create(dir)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
@@ -39,8 +39,7 @@ func writeOutput(ctx context.Context, path string, write func(io.Writer) error) 
 	sum := sha256.New()
 	count := &counter{}
 	if err := write(io.MultiWriter(f, sum, count)); err != nil {
-		publish("")
-		return nil, err
+		return nil, errors.Join(err, publish(""))
 	}
 	out := &output{path: path, size: count.n, sha256: hex.EncodeToString(sum.Sum(nil))}
 	err = ctx.Err()
@@ -48,8 +47,7 @@ func writeOutput(ctx context.Context, path string, write func(io.Writer) error) 
 		err = f.Sync()
 	}
 	if err != nil {
-		publish("")
-		return nil, fmt.Errorf("write %s: %w", path, err)
+		return nil, fmt.Errorf("write %s: %w", path, errors.Join(err, publish("")))
 	}
 	err = publish(path)
 	if errors.Is(err, fs.ErrExist) {
@@ -64,36 +62,47 @@ func writeOutput(ctx context.Context, path string, write func(io.Writer) error) 
 	return out, nil
 }
 
-// createUnnamed opens a file in dir that has no name, so that nothing is left
-// of it if this process is killed. publish gives it a name that must be free,
-// or with "" drops it. A file system without such files gets a temporary name.
-func createUnnamed(dir string) (f *os.File, publish func(path string) error, err error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o644)
-	if err == nil {
-		f = os.NewFile(uintptr(fd), filepath.Join(dir, "(unnamed)"))
-		return f, func(path string) error {
-			if path == "" {
-				return nil
-			}
-			proc := "/proc/self/fd/" + strconv.Itoa(fd)
-			if err := unix.Linkat(unix.AT_FDCWD, proc, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
-				return &fs.PathError{Op: "link", Path: path, Err: err}
-			}
-			return nil
-		}, nil
+// create opens a new file in dir. publish gives it its name, which must be
+// free, or with "" drops it.
+func create(dir string) (f *os.File, publish func(path string) error, err error) {
+	f, publish, err = createUnnamed(dir)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		return createNamed(dir)
 	}
-	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
+	return f, publish, err
+}
+
+// createUnnamed makes a file that has no name, so that nothing is left of it
+// if this process is killed.
+func createUnnamed(dir string) (*os.File, func(path string) error, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err != nil {
 		return nil, nil, &fs.PathError{Op: "create file in", Path: dir, Err: err}
 	}
-	f, err = os.CreateTemp(dir, ".1bit-build.*.tmp")
+	f := os.NewFile(uintptr(fd), filepath.Join(dir, "(unnamed)"))
+	return f, func(path string) error {
+		if path == "" {
+			return nil
+		}
+		proc := "/proc/self/fd/" + strconv.Itoa(fd)
+		if err := unix.Linkat(unix.AT_FDCWD, proc, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+			return &fs.PathError{Op: "link", Path: path, Err: err}
+		}
+		return nil
+	}, nil
+}
+
+// createNamed is for file systems that have no files without a name.
+func createNamed(dir string) (*os.File, func(path string) error, error) {
+	f, err := os.CreateTemp(dir, ".1bit-build.*.tmp")
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return nil, nil, errors.Join(err, os.Remove(f.Name()))
+		return nil, nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	return f, func(path string) error {
+		var err error
 		if path != "" {
 			err = atomicfile.RenameNew(f.Name(), path)
 		}
