@@ -80,6 +80,9 @@ func createUnnamed(dir string) (*os.File, func(path string) error, error) {
 		return nil, nil, &fs.PathError{Op: "create file in", Path: dir, Err: err}
 	}
 	f := os.NewFile(uintptr(fd), filepath.Join(dir, "(unnamed)"))
+	if err := f.Chmod(0o644); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
 	return f, func(path string) error {
 		if path == "" {
 			return nil

@@ -25,7 +25,9 @@ func ExampleStore_Install() {
 		Files: []packager.File{{Path: "1bit", Type: packager.TypeFile, Mode: 0o755, Size: 10, SHA256: "a8076d3d28d21e02012b20eaf7dbf75409a6277134439025f282e368e3305abf"}},
 	}
 	var archive bytes.Buffer
-	content := func(*packager.File) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("#!/bin/sh\n")), nil }
+	content := func(*packager.File) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("#!/bin/sh\n")), nil
+	}
 	if err := packager.WriteArchive(ctx, &archive, m, content, nil); err != nil {
 		fmt.Println(err)
 		return
