@@ -61,7 +61,11 @@ func Start(ctx context.Context, options Options) (*Host, error) {
 	defer cancel()
 	if err := h.awaitBoot(ctx); err != nil {
 		text, _ := os.ReadFile(filepath.Join(h.Dir, "log"))
-		return nil, errors.Join(fmt.Errorf("start test host: %w; its log ends: %s", err, tail(text, 600)), h.Stop())
+		asking, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		failed, _ := h.Run(asking, "root", "systemctl", "--failed", "--plain", "--no-legend")
+		done()
+		return nil, errors.Join(fmt.Errorf("start test host: %w; its log ends: %q; failed units: %q",
+			err, tail(text, 600), strings.TrimSpace(failed)), h.Stop())
 	}
 	log.Info("test host started", "id", h.ID, "disk", h.Disk, "took", time.Since(began))
 	return h, nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Unable tells why no host can run on this machine, or gives nil. The packages that Debian and Ubuntu need for one
-// are systemd and dbus-user-session.
+// are systemd, dbus, dbus-user-session and libpam-systemd.
 func Unable() error {
 	for _, check := range []func() error{haveRoot, haveSystemd, haveBus, haveOverlay} {
 		if err := check(); err != nil {
@@ -64,15 +64,21 @@ func haveSystemd() error {
 	return fmt.Errorf("no systemd here: %w", err)
 }
 
-// haveBus sees that a user manager will have a bus: not every machine with systemd has that.
+// haveBus sees that system and user manager will have a bus: not every machine with systemd has both.
 func haveBus() error {
 	_, daemon := exec.LookPath("dbus-daemon")
 	_, broker := exec.LookPath("dbus-broker-launch")
 	if daemon != nil && broker != nil {
 		return fmt.Errorf("no D-Bus here: %w", daemon)
 	}
-	if _, err := os.Stat("/usr/lib/systemd/user/dbus.socket"); err != nil {
-		return fmt.Errorf("no D-Bus for users here: %w", err)
+	for _, scope := range []string{"system", "user"} {
+		_, err := os.Stat("/usr/lib/systemd/" + scope + "/dbus.socket")
+		if err != nil && scope == "system" {
+			_, err = os.Stat("/lib/systemd/system/dbus.socket")
+		}
+		if err != nil {
+			return fmt.Errorf("no %s bus here: %w", scope, err)
+		}
 	}
 	return nil
 }
