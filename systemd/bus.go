@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -146,28 +145,22 @@ func (o ConnectOptions) noBus(tried []string) error {
 		ErrNoBus, o.UID, detail, o.UID)
 }
 
-// dialler makes the connections to one endpoint. Until it is released, the end of its context
-// breaks them off: a manager that hangs accepts a connection and then says nothing.
+// dialler makes the connections to one endpoint. Their life ends with the context of that name;
+// for as long as a handshake goes on that is how a manager is left that accepts a connection and
+// then says nothing.
+//
+// The connections are godbus's own: one made over a net.Conn of ours panics when it is closed in
+// the middle of a message.
 type dialler struct {
-	ctx     context.Context
-	to      endpoint
-	mu      sync.Mutex
-	sockets []net.Conn
-	made    []*godbus.Conn
+	life context.Context
+	to   endpoint
+	made []*godbus.Conn
 }
 
 // dial connects and authenticates by uid.
 func (d *dialler) dial() (*godbus.Conn, error) {
-	socket, err := new(net.Dialer).DialContext(d.ctx, "unix", d.to.path)
+	conn, err := godbus.Dial("unix:path="+godbus.EscapeBusAddressValue(d.to.path), godbus.WithContext(d.life))
 	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	d.sockets = append(d.sockets, socket)
-	d.mu.Unlock()
-	conn, err := godbus.NewConn(socket)
-	if err != nil {
-		socket.Close()
 		return nil, err
 	}
 	err = conn.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(os.Getuid()))})
@@ -180,15 +173,6 @@ func (d *dialler) dial() (*godbus.Conn, error) {
 	}
 	d.made = append(d.made, conn)
 	return conn, nil
-}
-
-// breakOff ends every wait on the connections.
-func (d *dialler) breakOff() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, socket := range d.sockets {
-		socket.SetDeadline(time.Unix(1, 0))
-	}
 }
 
 // unwrapDial says why a socket could not be reached, without the words that its path repeats.

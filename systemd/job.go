@@ -38,6 +38,9 @@ func (m *Manager) await(ctx context.Context, verb, name string,
 	if _, err := queue(ctx, unit, "replace", end); isNoUnit(err) {
 		return "", fmt.Errorf("%s %s: %w: %v", verb, unit, ErrNoUnit, err)
 	} else if err != nil {
+		if m.calls.Context().Err() != nil {
+			err = errGone
+		}
 		return "", fmt.Errorf("%s %s: %w", verb, unit, err)
 	}
 	select {

@@ -18,6 +18,7 @@ type Manager struct {
 	conn  *sdbus.Conn
 	calls *godbus.Conn // the connection of conn that carries calls: for what conn has no method for
 	jobs  *godbus.Conn // the one that carries the ends of jobs
+	end   context.CancelFunc
 
 	searchPath []string
 }
@@ -52,14 +53,15 @@ func (o ConnectOptions) scopeName() Scope {
 func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	d := &dialler{ctx: ctx, to: e}
-	stop := context.AfterFunc(ctx, d.breakOff)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
+	d := &dialler{life: life, to: e}
 	conn, err := sdbus.NewConnection(d.dial)
 	if err != nil {
-		stop()
+		end()
 		return nil, err
 	}
-	m := &Manager{conn: conn, calls: d.made[0], jobs: d.made[1]}
+	m := &Manager{conn: conn, calls: d.made[0], jobs: d.made[1], end: end}
 	// A bus can be there without a manager on it (dbus-run-session): only an answer counts.
 	value, err := m.property(ctx, managerPath, managerInterface, "UnitPath")
 	if !stop() && err == nil {
@@ -74,7 +76,10 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 }
 
 // Close ends the connection.
-func (m *Manager) Close() { m.conn.Close() }
+func (m *Manager) Close() {
+	m.conn.Close()
+	m.end()
+}
 
 // Scope says which manager this is.
 func (m *Manager) Scope() Scope {
