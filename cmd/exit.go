@@ -1,0 +1,136 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/build"
+	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// The exit statuses. They are part of the interface.
+const (
+	exitDone       = 0
+	exitFailed     = 1
+	exitUsage      = 2
+	exitNotFound   = 3
+	exitRefused    = 4
+	exitIntegrity  = 5
+	exitNoVerdict  = 6
+	exitBusy       = 7
+	exitVerdictBad = 8
+)
+
+const exitCodesText = `Exit statuses of every 1bit command:
+
+  0  done
+  1  failed; also: the new package failed and the service went back to the one before
+  2  wrong usage: flags, arguments, a recipe, a plan or the configuration file
+  3  not found: a unit, a package or a file that was named
+  4  refused by policy: the owner, a package in use, a setting that would win over ours, a blocked package
+  5  integrity: a digest, a damaged or hostile archive, another package of the same name
+  6  verdict not reached: the soak was inconclusive or invalid
+  7  busy: another command holds the lock
+  8  verdict fail: the soak found a fault
+`
+
+func newExitCodesTopic() *cobra.Command {
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit statuses mean", Long: exitCodesText}
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// statusError ends the program with a status that the output before it has already explained.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// A class of errors has one exit status and, where there is something to do that the message does not say, a hint.
+type errorClass struct {
+	is   error
+	code int
+	hint string
+}
+
+var errorClasses = []errorClass{
+	{build.ErrRecipe, exitUsage, ""},
+	{acceptance.ErrPlan, exitUsage, ""},
+	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
+	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
+	{store.ErrInUse, exitRefused, "switch the service to another package first"},
+	{store.ErrDifferent, exitIntegrity, "a package is never replaced: build it under another id, or remove the installed one"},
+	{store.ErrBusy, exitBusy, "try again when the other command has ended"},
+	{packager.ErrIntegrity, exitIntegrity, "fetch or build the package again; nothing was installed or changed"},
+	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},
+	{systemd.ErrNoBus, exitFailed, ""},
+	{fleet.ErrRefused, exitRefused, ""},
+	{fleet.ErrBusy, exitBusy, "try again when the other command has ended"},
+	{fleet.ErrReturned, exitFailed, ""},
+	{fs.ErrNotExist, exitNotFound, ""},
+	{context.Canceled, exitFailed, ""},
+}
+
+func classify(err error) errorClass {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return errorClass{code: exitUsage}
+	}
+	for _, c := range errorClasses {
+		if errors.Is(err, c.is) {
+			return c
+		}
+	}
+	return errorClass{code: exitFailed}
+}
+
+func exitCode(err error) int {
+	var status statusError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &status):
+		return int(status)
+	}
+	return classify(err).code
+}
+
+// reportError says what went wrong on standard error: a sentence and a hint, or a JSON object.
+func (a *app) reportError(err error) {
+	var status statusError
+	if errors.As(err, &status) {
+		return
+	}
+	c := classify(err)
+	if a.json() {
+		_ = json.NewEncoder(a.stderr).Encode(map[string]any{
+			"error": errorDocument{Message: err.Error(), Hint: c.hint, ExitCode: c.code},
+		})
+		return
+	}
+	fmt.Fprintf(a.stderr, "1bit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	if c.hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", c.hint)
+	}
+}
+
+type errorDocument struct {
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+	ExitCode int    `json:"exit_code"`
+}

@@ -1,0 +1,90 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/internal/ui"
+	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// store opens the packages of this host.
+func (a *app) store() *store.Store {
+	return store.Open(a.config.DataHome, a.config.StateHome)
+}
+
+// host is the services of this host in the configured scope.
+func (a *app) host() *fleet.Host {
+	scope := systemd.Scope(a.config.Scope)
+	units := "/etc/systemd/system"
+	if scope == systemd.ScopeUser {
+		units = filepath.Join(a.config.configHome, "systemd", "user")
+	}
+	return &fleet.Host{
+		Scope:    scope,
+		Store:    a.store(),
+		StateDir: a.config.StateHome,
+		UnitDir:  units,
+		Connect: func(ctx context.Context) (*systemd.Manager, error) {
+			return systemd.Connect(ctx, systemd.ConnectOptions{
+				Scope: scope, UID: a.uid,
+				RuntimeDir: a.getenv("XDG_RUNTIME_DIR"), BusAddress: a.getenv("DBUS_SESSION_BUS_ADDRESS"),
+			})
+		},
+		Now:          a.now,
+		Log:          a.log,
+		User:         a.user,
+		LoadDeadline: a.config.LoadDeadline,
+		Authorise:    a.authorise,
+	}
+}
+
+// authorise asks the owner, by the policy of the configuration file. It is called before an act that arms or
+// restarts a service; act reads like "restart 1bit.service on hrx-3092596".
+func (a *app) authorise(act string) error {
+	switch a.config.Restart {
+	case restartFree:
+		return nil
+	case restartGrant:
+		return fmt.Errorf("%w: %s needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
+			fleet.ErrRefused, act, a.config.file)
+	}
+	if !ui.IsTerminal(a.stdin) || a.json() {
+		return fmt.Errorf("%w: %s needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
+			fleet.ErrRefused, act, a.config.file)
+	}
+	fmt.Fprintf(a.stderr, "%s? [y/N] ", strings.ToUpper(act[:1])+act[1:])
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("%w: no answer to the question", fleet.ErrRefused)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return fmt.Errorf("%w: the owner said no", fleet.ErrRefused)
+}
+
+// onlyUnit is the one service of this host, for commands whose UNIT was left out.
+func (a *app) onlyUnit(ctx context.Context, h *fleet.Host) (string, error) {
+	services, err := h.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch len(services) {
+	case 0:
+		return "", usagef("no service of this host runs a package: name the unit")
+	case 1:
+		return services[0].Unit, nil
+	}
+	var names []string
+	for _, s := range services {
+		names = append(names, s.Unit)
+	}
+	return "", usagef("this host has %d services, name one: %s", len(services), strings.Join(names, ", "))
+}

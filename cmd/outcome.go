@@ -1,0 +1,45 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/internal/ui"
+)
+
+// showOutcome prints what is true of the service after an act. An act that failed and changed nothing prints
+// nothing; one after which the service went back says where it is now, and why. An empty sentence means the one
+// that fits the outcome.
+func (a *app) showOutcome(o *fleet.Outcome, failed error, sentence string) error {
+	if o == nil || failed != nil && !o.Returned {
+		return failed
+	}
+	err := a.show(o, func(w io.Writer) error {
+		fmt.Fprintln(w, or(sentence, outcomeSentence(o)))
+		for _, note := range o.Notes {
+			fmt.Fprintf(w, "note: %s\n", ui.Clean(note))
+		}
+		return nil
+	})
+	return errors.Join(failed, err)
+}
+
+func outcomeSentence(o *fleet.Outcome) string {
+	to := or(o.To, "what its owner's own files say")
+	switch {
+	case o.Returned:
+		return fmt.Sprintf("%s went back to %s", o.Unit, to)
+	case o.Restarted:
+		return fmt.Sprintf("%s runs %s: it answers as it should", o.Unit, to)
+	case !o.Changed:
+		return fmt.Sprintf("%s stays on %s: nothing was changed", o.Unit, to)
+	case !o.Loaded:
+		return fmt.Sprintf("%s: %s is written, not loaded: systemd could not be reached", o.Unit, to)
+	case o.RestartPending:
+		return fmt.Sprintf("%s is armed with %s and still runs %s until its next start: 1bit pkg restart %s",
+			o.Unit, to, liveText(o.Live), o.Unit)
+	}
+	return fmt.Sprintf("%s is armed with %s", o.Unit, to)
+}

@@ -1,0 +1,107 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/build"
+)
+
+type pkgBuildOptions struct {
+	recipe, tree, out, version, id string
+}
+
+func newPkgBuildCommand(a *app) *cobra.Command {
+	var opts pkgBuildOptions
+	c := &cobra.Command{
+		Use:   "build --recipe FILE --tree DIR --out DIR [--version TAG] [--id ID]",
+		Short: "Make a package of a build tree",
+		Long: `Make a package of a build tree: the files that the recipe names, with a manifest that
+holds the digest of every one, as a tar.zst archive. The same tree and recipe give the
+same bytes; SOURCE_DATE_EPOCH sets the time that all files carry.
+
+Prints the path of the archive.`,
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgBuild(cmd.Context(), opts) },
+	}
+	f := c.Flags()
+	f.StringVar(&opts.recipe, "recipe", "", "recipe, a YAML file (required)")
+	f.StringVar(&opts.tree, "tree", "", "build tree (required)")
+	f.StringVar(&opts.out, "out", "", "folder for the archive (required)")
+	f.StringVar(&opts.version, "version", "", "release tag, such as v2026.44")
+	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
+	return c
+}
+
+type builtPackage struct {
+	Format string `json:"format"`
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+type buildDocument struct {
+	ID            string            `json:"id"`
+	Flavour       string            `json:"flavour"`
+	Version       string            `json:"version"`
+	Digest        string            `json:"digest"`
+	InstalledSize int64             `json:"installed_size"`
+	Files         int               `json:"files"`
+	Pins          map[string]string `json:"pins"`
+	Fixes         []struct{}        `json:"fixes"`
+	Packages      []builtPackage    `json:"packages"`
+}
+
+func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
+	for _, flag := range []struct{ name, value string }{{"recipe", opts.recipe}, {"tree", opts.tree}, {"out", opts.out}} {
+		if flag.value == "" {
+			return usagef("--%s is missing: see 1bit pkg build --help", flag.name)
+		}
+	}
+	var epoch int64
+	if s := a.getenv("SOURCE_DATE_EPOCH"); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 0 {
+			return usagef("SOURCE_DATE_EPOCH is %q: it is a number of seconds since 1970", s)
+		}
+		epoch = n
+	}
+	bar := a.progress("build")
+	defer bar.Close()
+	r, err := build.Build(ctx, build.Options{
+		RecipePath: opts.recipe, Tree: opts.tree, Out: opts.out, Version: opts.version, ID: opts.id,
+		SourceDateEpoch: epoch, Progress: bar.Bytes,
+	})
+	if err != nil {
+		return err
+	}
+	bar.Close()
+	doc := buildDocument{
+		ID: r.Manifest.ID, Flavour: r.Manifest.Flavour, Version: r.Manifest.Version, Digest: r.Digest,
+		InstalledSize: r.InstalledSize, Files: regularFiles(r.Manifest), Pins: map[string]string{}, Fixes: []struct{}{},
+		Packages: []builtPackage{{Format: "tar.zst", Path: r.Path, Size: r.Size, SHA256: r.SHA256}},
+	}
+	for _, c := range r.Manifest.Components {
+		doc.Pins[c.Name] = c.Commit
+	}
+	return a.show(doc, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, r.Path)
+		return err
+	})
+}
+
+// regularFiles counts the files of a package; folders and links are none.
+func regularFiles(m *packager.Manifest) int {
+	n := 0
+	for i := range m.Files {
+		if m.Files[i].Type == packager.TypeFile {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,245 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/internal/ui"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
+)
+
+func newPkgInstallCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "install FILE",
+		Short: "Install a package beside the others",
+		Long: `Install a package archive: every file is checked against the manifest while it is
+unpacked into a staging folder, synced, and the whole gets its name in one rename.
+A package that is there already is left as it is; nothing that runs is touched.`,
+		Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgInstall(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) runPkgInstall(ctx context.Context, file string) error {
+	bar := a.progress("install")
+	defer bar.Close()
+	p, already, err := a.store().Install(ctx, file, bar.Bytes)
+	if err != nil {
+		return err
+	}
+	bar.Close()
+	how := "is installed"
+	if already {
+		how = "was installed before and is as it should be"
+	}
+	return a.show(listed(p), say("%s %s in %s (%s)", p.Name, how, p.Path, p.Digest))
+}
+
+func newPkgImportCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import DIR",
+		Short: "Take in a package directory that has no manifest",
+		Long: `Take in a directory 1bit-FLAVOUR-ID that an older installer made. Its bytes stay
+untouched; the manifest is computed and kept with the state, and its pins are declared,
+not proven.`,
+		Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.store().Import(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(listed(p), say("%s is taken in as it is, in %s (%s)", p.Name, p.Path, p.Digest))
+		},
+	}
+}
+
+// listedPackage is a package as "list" prints it.
+type listedPackage struct {
+	ID          string   `json:"id"`
+	Flavour     string   `json:"flavour"`
+	Name        string   `json:"name"`
+	Version     string   `json:"version"`
+	Digest      string   `json:"digest"`
+	Path        string   `json:"path"`
+	Size        int64    `json:"size"`
+	InstalledAt string   `json:"installed_at"`
+	Imported    bool     `json:"imported"`
+	State       string   `json:"state"`
+	UsedBy      []string `json:"used_by"`
+}
+
+func listed(p *store.Package) listedPackage {
+	return listedPackage{
+		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version,
+		Digest: p.Digest, Path: p.Path, Size: p.Size, Imported: p.Imported, State: p.State,
+		InstalledAt: p.InstalledAt.UTC().Format("2006-01-02T15:04:05Z"), UsedBy: []string{},
+	}
+}
+
+func newPkgListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the installed packages", Args: between(0, 0),
+		Long: `List the installed packages with their state: ok, touched (something about the folder
+differs from what was installed: 1bit pkg verify tells what) or broken.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgList(cmd.Context()) },
+	}
+}
+
+func (a *app) runPkgList(ctx context.Context) error {
+	packages, err := a.store().List(ctx)
+	if err != nil {
+		return err
+	}
+	usage, err := a.host().Usage(ctx)
+	if err != nil {
+		return err
+	}
+	doc := struct {
+		Packages []listedPackage `json:"packages"`
+	}{Packages: []listedPackage{}}
+	rows := [][]string{{"PACKAGE", "VERSION", "STATE", "SIZE", "INSTALLED", "USED BY"}}
+	for _, p := range packages {
+		l := listed(p)
+		l.UsedBy = append(l.UsedBy, usage.Of(p)...)
+		doc.Packages = append(doc.Packages, l)
+		rows = append(rows, []string{
+			l.Name, p.Manifest.Version, l.State, ui.Size(l.Size), p.InstalledAt.Format("2006-01-02 15:04"), join(l.UsedBy),
+		})
+	}
+	return a.show(doc, func(w io.Writer) error {
+		if len(packages) == 0 {
+			_, err := fmt.Fprintf(w, "no package is installed in %s\n", a.config.DataHome)
+			return err
+		}
+		return ui.Table(w, rows)
+	})
+}
+
+func newPkgInspectCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "inspect FILE|ID", Short: "Show what a package says of itself", Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgInspect(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) runPkgInspect(ctx context.Context, what string) error {
+	var m *packager.Manifest
+	if isFile(what) {
+		read, err := packager.ReadManifest(ctx, what)
+		if err != nil {
+			return err
+		}
+		m = read
+	} else {
+		p, err := a.store().Find(ctx, what)
+		if err != nil {
+			return err
+		}
+		m = p.Manifest
+	}
+	digest, err := m.Digest()
+	if err != nil {
+		return err
+	}
+	doc := struct {
+		Name     string             `json:"name"`
+		Digest   string             `json:"digest"`
+		Manifest *packager.Manifest `json:"manifest"`
+	}{m.Name(), digest, m}
+	return a.show(doc, func(w io.Writer) error { return printManifest(w, m, digest) })
+}
+
+func newPkgVerifyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "verify [ID…]", Short: "Check every byte of installed packages", Args: between(0, -1),
+		Long: `Check every file of the named packages, or of all, against the manifest: digest, size,
+mode, link target, and files that do not belong there. Ends with 5 if any is not right.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgVerify(cmd.Context(), args) },
+	}
+}
+
+func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
+	packages, err := a.find(ctx, ids)
+	if err != nil {
+		return err
+	}
+	doc := struct {
+		Packages []*store.Verification `json:"packages"`
+	}{Packages: []*store.Verification{}}
+	ok := true
+	for _, p := range packages {
+		bar := a.progress("verify " + p.Name)
+		v, err := a.store().Verify(ctx, p, bar.Bytes)
+		bar.Close()
+		if err != nil {
+			return err
+		}
+		ok = ok && v.OK
+		doc.Packages = append(doc.Packages, v)
+	}
+	err = a.show(doc, func(w io.Writer) error {
+		for i, v := range doc.Packages {
+			name := packages[i].Name
+			if v.OK {
+				fmt.Fprintf(w, "%s is as it was made: %s, %s\n", name, plural(v.Files, "file"), ui.Size(v.Bytes))
+				continue
+			}
+			fmt.Fprintf(w, "%s is NOT as it was made: %s\n", name, plural(len(v.Problems), "problem"))
+			for _, p := range v.Problems {
+				fmt.Fprintf(w, "  %s: %s\n", ui.Clean(p.Path), ui.Clean(p.What))
+			}
+		}
+		return nil
+	})
+	if err == nil && !ok {
+		return statusError(exitIntegrity)
+	}
+	return err
+}
+
+func newPkgRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove ID…", Short: "Remove packages that nothing needs", Args: between(1, -1),
+		Long: `Remove packages. One that a service has armed, runs, or would roll back to, that a unit
+file names, or that a process still uses, is refused with the reason.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgRemove(cmd.Context(), args) },
+	}
+}
+
+func (a *app) runPkgRemove(ctx context.Context, ids []string) error {
+	packages, err := a.find(ctx, ids)
+	if err != nil {
+		return err
+	}
+	removed := []string{}
+	for _, p := range packages {
+		if err := a.store().Remove(ctx, p, a.host().UsedBy); err != nil {
+			return err
+		}
+		removed = append(removed, p.Name)
+	}
+	doc := struct {
+		Removed []string `json:"removed"`
+	}{removed}
+	return a.show(doc, say("removed %s", join(removed)))
+}
+
+// find resolves the names, all of them before anything is done; no names mean every package.
+func (a *app) find(ctx context.Context, ids []string) ([]*store.Package, error) {
+	if len(ids) == 0 {
+		return a.store().List(ctx)
+	}
+	var packages []*store.Package
+	for _, id := range ids {
+		p, err := a.store().Find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}

@@ -1,0 +1,78 @@
+package cmd
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "1bit",
+		Short: "Packages and services of the 1bit inference engine",
+		Long: `1bit builds versioned engine packages, installs them side by side, soaks a release
+candidate, and switches systemd services between packages with a drop-in that is
+trivial to roll back. Only the owner restarts.`,
+		Version:           Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: a.setUp,
+		Args:              noSubcommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("1bit {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
+	f := root.PersistentFlags()
+	f.StringVarP(&a.flags.output, "output", "o", "text", "output format: text or json")
+	f.StringVar(&a.flags.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/1bit/config.yaml)")
+	f.StringVar(&a.flags.scope, "scope", "", "systemd scope: user or system (default user, as root system)")
+	f.StringVar(&a.flags.dataHome, "data-home", "", "folder of the packages (default $XDG_DATA_HOME, system /opt/1bit)")
+	f.StringVar(&a.flags.stateHome, "state-home", "", "folder of journal and locks (default $XDG_STATE_HOME/1bit, system /var/lib/1bit)")
+	f.BoolVar(&a.flags.yes, "yes", false, "answer yes to questions other than the owner's")
+	f.BoolVar(&a.flags.quiet, "quiet", false, "no progress")
+	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours (also NO_COLOR)")
+	f.StringVar(&a.flags.logLevel, "log-level", "warn", "log on standard error: debug, info, warn or error")
+	root.AddCommand(newPkgCommand(a), newAcceptCommand(a), newExitCodesTopic())
+	return root
+}
+
+func newPkgCommand(a *app) *cobra.Command {
+	c := group("pkg", "Build, install and switch packages")
+	c.AddCommand(
+		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
+		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a),
+		newPkgStatusCommand(a), newPkgSwitchCommand(a), newPkgRestartCommand(a), newPkgRollbackCommand(a),
+		newPkgUnblockCommand(a), newPkgUnswitchCommand(a), newPkgHistoryCommand(a),
+	)
+	return c
+}
+
+func newAcceptCommand(a *app) *cobra.Command {
+	c := group("accept", "Soak a package and judge it")
+	c.AddCommand(newAcceptRunCommand(a), newAcceptVerdictCommand(a))
+	return c
+}
+
+// group is a command that only holds others. It runs itself so that an unknown subcommand is wrong usage and
+// not a page of help with exit status 0.
+func group(name, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: noSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+}
+
+func noSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("unknown command %q for %q: see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+}
+
+// exactly, atLeast and between are argument counts whose violation is wrong usage.
+func between(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < low || high >= 0 && len(args) > high {
+			return usagef("wrong number of arguments: usage is %s", cmd.UseLine())
+		}
+		return nil
+	}
+}
