@@ -44,7 +44,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, src.blame(err)
 	}
 	zr, err := zstd.NewReader(buf, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderMaxMemory(MaxTotal),
-		zstd.WithDecoderLowmem(true), zstd.IgnoreChecksum(false))
+		zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, src.blame(fmt.Errorf("begin to decompress: %w", err))
 	}
