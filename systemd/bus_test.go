@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -152,6 +153,49 @@ func TestConnectToOneThatHangs(t *testing.T) {
 	_, err := Connect(ctx, ConnectOptions{UID: os.Getuid(), Root: root})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Connect: %v, want context.Canceled", err)
+	}
+}
+
+// TestConnectToOneThatDiesMidway has a manager that authenticates and dies in the middle of its
+// first message: an error, and no panic of the D-Bus library.
+func TestConnectToOneThatDiesMidway(t *testing.T) {
+	// A reply with a header of 10 bytes, cut at every place.
+	message := []byte("l\x02\x01\x01\x04\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00\x05\x01u\x00\x01\x00\x00\x00\x08\x01")
+	for cut := range len(message) + 1 {
+		root := t.TempDir()
+		listener := listenAt(t, filepath.Join(root, "/run/user", strconv.Itoa(os.Getuid()), "systemd/private"))
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				authenticate(conn)
+				conn.Write(message[:cut])
+				conn.Close()
+			}
+		}()
+		if _, err := Connect(t.Context(), ConnectOptions{UID: os.Getuid(), Root: root}); !errors.Is(err, ErrNoBus) {
+			t.Errorf("cut after %d bytes: %v, want ErrNoBus", cut, err)
+		}
+	}
+}
+
+// authenticate is the server's half of a handshake.
+func authenticate(conn net.Conn) {
+	lines := bufio.NewReader(conn)
+	for {
+		line, err := lines.ReadString('\n')
+		switch {
+		case err != nil, strings.HasPrefix(line, "BEGIN"):
+			return
+		case strings.Contains(line, "AUTH EXTERNAL"):
+			conn.Write([]byte("OK 0123456789abcdef0123456789abcdef\r\n"))
+		case strings.HasPrefix(line, "NEGOTIATE"):
+			conn.Write([]byte("AGREE_UNIX_FD\r\n"))
+		default:
+			conn.Write([]byte("REJECTED EXTERNAL\r\n"))
+		}
 	}
 }
 
