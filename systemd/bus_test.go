@@ -159,8 +159,10 @@ func TestConnectToOneThatHangs(t *testing.T) {
 // TestConnectToOneThatDiesMidway has a manager that authenticates and dies in the middle of its
 // first message: an error, and no panic of the D-Bus library.
 func TestConnectToOneThatDiesMidway(t *testing.T) {
-	// A reply with a header of 10 bytes, cut at every place.
-	message := []byte("l\x02\x01\x01\x04\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00\x05\x01u\x00\x01\x00\x00\x00\x08\x01")
+	// A reply to serial 1 with a body of one number, cut at every place: 15 bytes of header fields,
+	// one of padding.
+	message := []byte("l\x02\x01\x01\x04\x00\x00\x00\x01\x00\x00\x00\x0f\x00\x00\x00" +
+		"\x05\x01u\x00\x01\x00\x00\x00" + "\x08\x01g\x00\x01u\x00" + "\x00" + "\x07\x00\x00\x00")
 	for cut := range len(message) + 1 {
 		root := t.TempDir()
 		listener := listenAt(t, filepath.Join(root, "/run/user", strconv.Itoa(os.Getuid()), "systemd/private"))
