@@ -2,15 +2,12 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
-	"sort"
 
 	"github.com/spf13/cobra"
 
 	"github.com/1bit-systems/pkg/acceptance"
-	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 type acceptRunOptions struct {
@@ -90,22 +87,4 @@ func (a *app) showVerdict(v *acceptance.Verdict, dir string) error {
 		return statusError(exitVerdictBad)
 	}
 	return statusError(exitNoVerdict)
-}
-
-func printVerdict(w io.Writer, v *acceptance.Verdict, dir string) error {
-	fmt.Fprintf(w, "verdict: %s: %s\n", v.Verdict, ui.Clean(v.Reason))
-	faces := map[string]int{}
-	for _, f := range v.Faults {
-		faces[f.Face]++
-	}
-	names := make([]string, 0, len(faces))
-	for face := range faces {
-		names = append(names, face)
-	}
-	sort.Strings(names)
-	for _, face := range names {
-		fmt.Fprintf(w, "  fault %s: %d\n", face, faces[face])
-	}
-	_, err := fmt.Fprintf(w, "evidence: %s\n", dir)
-	return err
 }

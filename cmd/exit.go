@@ -71,6 +71,7 @@ type errorClass struct {
 var errorClasses = []errorClass{
 	{build.ErrRecipe, exitUsage, ""},
 	{acceptance.ErrPlan, exitUsage, ""},
+	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
 	{store.ErrInUse, exitRefused, "switch the service to another package first"},
