@@ -120,17 +120,6 @@ func (h *Host) unit(ctx context.Context, m *systemd.Manager, name string) (*syst
 	return u, nil
 }
 
-// mustKnow fails where a manager answers and knows no such unit.
-func (h *Host) mustKnow(ctx context.Context, unit string) error {
-	m, err := h.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	_, err = m.Unit(ctx, unit)
-	return err
-}
-
 // exists tells whether there is a file of ours for the unit, also where no manager can be asked.
 func (h *Host) exists(unit string) bool {
 	for _, name := range []string{dropInName, prevName} {

@@ -72,7 +72,7 @@ func testReturnFromFirst(t *testing.T, in *inside) {
 func (s *service) giveBack(id, old, reason string) {
 	s.Helper()
 	h := *s.host
-	h.LoadDeadline = 3 * time.Second
+	h.LoadDeadline = 6 * time.Second
 	out, err := h.Switch(s.Context(), s.unit, s.pkgs[id], fleet.SwitchOptions{Restart: true})
 	if !errors.Is(err, fleet.ErrReturned) || !strings.Contains(err.Error(), reason) {
 		s.Fatalf("%s: %v, want a return because of %q", id, err, reason)
@@ -95,6 +95,39 @@ func (s *service) giveBack(id, old, reason string) {
 	}
 }
 
+// A service that answers and then dies is given back too, whichever of its processes it is.
+func testDiesLater(t *testing.T, in *inside) {
+	s := in.start(t, "later-death", "aaa0001")
+	for reason, pick := range map[string]func(*fleet.Live) int{
+		"killed by signal 9":    func(l *fleet.Live) int { return l.Main.PID },
+		"ended and another was": func(l *fleet.Live) int { return l.Child.PID },
+	} {
+		old, killed := s.status().Live.Main.PID, make(chan struct{})
+		go func() {
+			defer close(killed)
+			for range 400 {
+				now := s.status()
+				if now.Live != nil && now.Live.Main != nil && now.Live.Main.PID != old && now.Live.Child != nil && now.Health == fleet.HealthOK {
+					time.Sleep(300 * time.Millisecond) // it has been found good, and is watched
+					s.kill(pick(now.Live))
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the new process did not come")
+		}()
+		out, err := in.host.Switch(t.Context(), s.unit, in.pkgs["bbb0002"], fleet.SwitchOptions{Restart: true, Watch: 20 * time.Second})
+		<-killed
+		if !errors.Is(err, fleet.ErrReturned) || !strings.Contains(err.Error(), reason) {
+			t.Fatalf("%v, want a return because of %q", err, reason)
+		}
+		s.want(out.Service, "aaa0001", "aaa0001", "aaa0001", false)
+		if _, err := in.host.Unblock(t.Context(), s.unit, "hrx-bbb0002"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // An answer counts only if the unit's own process gives it.
 func testForeignServer(t *testing.T, in *inside) {
 	s := in.start(t, "foreign", "aaa0001")
@@ -109,7 +142,7 @@ func testForeignServer(t *testing.T, in *inside) {
 	go server.Serve(l) //nolint:errcheck // ends with Close
 	defer server.Close()
 	h := *in.host
-	h.LoadDeadline = 3 * time.Second
+	h.LoadDeadline = 6 * time.Second
 	out, err := h.Restart(t.Context(), s.unit, 0)
 	if err == nil || errors.Is(err, fleet.ErrReturned) || !strings.Contains(err.Error(), "nothing to go back to") || out.Health == fleet.HealthOK {
 		t.Errorf("a foreign server answers: %v, %s", err, show(out))

@@ -36,6 +36,7 @@ func runInside(t *testing.T) {
 		"switch, crash, roll back":              testSwitchAndRollback,
 		"the child is told apart":               testChild,
 		"rollback goes to what served":          testRollbackTarget,
+		"dies while it is watched":              testDiesLater,
 		"restart":                               testRestart,
 		"broken packages are given back":        testReturn,
 		"a first switch to a broken one":        testReturnFromFirst,

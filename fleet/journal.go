@@ -205,10 +205,21 @@ func (h *Host) History(ctx context.Context, unit string) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) == 0 {
-		if err := h.mustKnow(ctx, unit); err != nil {
-			return nil, err
-		}
+	if len(entries) > 0 {
+		return fold(entries), nil
+	}
+	// Nothing under this name: it may be an alias, or no unit at all.
+	m, err := h.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", unit, err)
+	}
+	defer m.Close()
+	u, err := m.Unit(ctx, unit)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", unit, err)
+	}
+	if entries, err = h.journal().entries(string(h.Scope), u.ID); err != nil {
+		return nil, err
 	}
 	return fold(entries), nil
 }

@@ -42,6 +42,10 @@ func (h *Host) Switch(ctx context.Context, unit string, pkg *store.Package, opts
 // arm is the switch itself: steps 2 to 9 of the design, under the locks.
 func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOptions, out *Outcome) error {
 	h := s.h
+	// It may have been removed since the caller looked; from here on the store's lock keeps it.
+	if now := s.place.pkg(pkg.Path); now == nil || now.Digest != pkg.Digest {
+		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, store.ErrNotInstalled)
+	}
 	if err := h.verify(ctx, pkg, opts.Verify); err != nil {
 		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
 	}
@@ -121,7 +125,9 @@ func (s *session) write(ctx context.Context, v *view, p *plan, out *Outcome) err
 	files := pair{s.h.dropInDir(s.unit)}
 	unsure, err := s.replace(ctx, files, p.next, next, prev)
 	if err != nil {
-		err = errors.Join(err, s.restore(ctx, files, next, v.activeData))
+		if rerr := s.restore(ctx, files, next, v.activeData); rerr != nil {
+			return errors.Join(err, rerr) // the intent stays open, for the next command
+		}
 		if jerr := s.h.close(ctx, intent, closing{phase: phaseAbort, reason: err.Error()}); jerr != nil {
 			s.h.log().Warn("abort not recorded", "unit", s.unit, "error", jerr)
 		}

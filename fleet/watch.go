@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +29,14 @@ type watched struct {
 }
 
 // A failure is why a service did not pass its health check.
-type failure struct{ reason string }
+type failure struct {
+	reason   string
+	replaced bool // the process that failed is gone, and with it how it ended
+}
 
 func (f *failure) Error() string { return f.reason }
 
-func failf(format string, args ...any) error { return &failure{fmt.Sprintf(format, args...)} }
+func failf(format string, args ...any) error { return &failure{reason: fmt.Sprintf(format, args...)} }
 
 // watch remembers the incarnation that a start made.
 func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg PackageRef, pl *place) (*watched, error) {
@@ -39,11 +45,31 @@ func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg P
 		return nil, err
 	}
 	w := &watched{h: h, m: m, unit: unit, pkg: pkg, place: pl, invocation: u.InvocationID, mainPID: u.MainPID, restarts: u.NRestarts}
-	return w, w.same(u)
+	return w, w.same(ctx, u)
 }
 
 // same fails where the unit no longer runs the incarnation that is watched.
-func (w *watched) same(u *systemd.Unit) error {
+func (w *watched) same(ctx context.Context, u *systemd.Unit) error {
+	err := w.ended(u)
+	// Restart= was quicker than we: what fails at once fails again, and then says how.
+	for range 100 {
+		var f *failure
+		if !errors.As(err, &f) || !f.replaced || pause(ctx, healthPoll/5) != nil {
+			break
+		}
+		again, uerr := w.m.Unit(ctx, w.unit)
+		if uerr != nil {
+			break
+		}
+		if again.MainPID == 0 || again.ExecMainCode != 0 {
+			err = w.ended(again)
+		}
+	}
+	return err
+}
+
+// ended says how the incarnation that is watched ended, nil while it lives.
+func (w *watched) ended(u *systemd.Unit) error {
 	switch {
 	case u.MainPID == w.mainPID && u.MainPID != 0 && u.InvocationID == w.invocation && u.NRestarts == w.restarts:
 		return nil
@@ -56,7 +82,7 @@ func (w *watched) same(u *systemd.Unit) error {
 	case u.ExecMainCode == 2 || u.ExecMainCode == 3:
 		return failf("the main process was killed by signal %d", u.ExecMainStatus)
 	case u.MainPID != w.mainPID || u.InvocationID != w.invocation || u.NRestarts != w.restarts:
-		return failf("the main process was replaced (restart %d, result %s)", u.NRestarts, u.Result)
+		return &failure{reason: fmt.Sprintf("the main process ended and another was started (restart %d)", u.NRestarts), replaced: true}
 	}
 	return failf("there is no main process (%s, result %s)", u.ActiveState, u.Result)
 }
@@ -67,7 +93,7 @@ func (w *watched) look(ctx context.Context) (procs []procInfo, child *Process, e
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := w.same(u); err != nil {
+	if err := w.same(ctx, u); err != nil {
 		return nil, nil, err
 	}
 	live, procs, err := w.h.live(u, w.place, nil)
@@ -126,7 +152,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 		default:
 			last = err.Error()
 		}
-		if err := pause(loading, healthPoll); err != nil {
+		if err := w.rest(loading, healthPoll); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -141,7 +167,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 	}
 	watching, cancel := context.WithTimeout(ctx, watch)
 	defer cancel()
-	for pause(watching, min(10*healthPoll, watch/4+time.Millisecond)) == nil {
+	for w.rest(watching, min(10*healthPoll, watch/4)) == nil {
 		if _, _, err := w.look(ctx); err != nil {
 			return err
 		}
@@ -222,6 +248,22 @@ func (w *watched) probe(ctx context.Context, c *engine.Client) error {
 		}
 		return failf("%s", reason(fault))
 	}
+}
+
+// rest waits, but no longer than the main process lives: systemd forgets how a process ended as soon as it has
+// started the next one.
+func (w *watched) rest(ctx context.Context, d time.Duration) error {
+	const step = 5 * time.Millisecond
+	proc := filepath.Join(w.h.proc(), strconv.Itoa(w.mainPID))
+	for ; d > 0; d -= step {
+		if err := pause(ctx, min(d, step)); err != nil {
+			return err
+		}
+		if _, err := os.Stat(proc); err != nil {
+			return nil
+		}
+	}
+	return nil
 }
 
 // gone waits a moment for systemd to notice the end of a process, and then says how it ended.
