@@ -124,7 +124,7 @@ func (a *arm) outOfRegime() (reason, detail string) {
 		return "neighbour-died", n.Died
 	}
 	if runs, tokens, _ := a.neighbourWork(); runs < a.plan.Gates.NeighbourRuns || tokens == 0 {
-		return "neighbour-no-work", fmt.Sprintf("the neighbour finished %d runs with %d tokens, the plan asks for %d runs", runs, tokens, a.plan.Gates.NeighbourRuns)
+		return "neighbour-no-work", fmt.Sprintf("the neighbour finished %d runs with %d tokens during the load, the plan asks for %d runs", runs, tokens, a.plan.Gates.NeighbourRuns)
 	}
 	return "", ""
 }
@@ -137,10 +137,13 @@ func gib(v *float64) string {
 }
 
 // neighbourWork counts the runs that finished with results, their tokens, and
-// the runs that failed. What a run printed before the runner stopped it counts
-// as tokens.
+// the runs that failed, of those that fell into the load. What a run printed
+// before the runner stopped it counts as tokens.
 func (a *arm) neighbourWork() (runs int, tokens int64, failed int) {
 	for _, r := range a.neighbour {
+		if a.end == nil || r.EndUS <= a.end.LoadFromUS || r.StartUS >= a.end.LoadFromUS+a.end.LoadUS {
+			continue
+		}
 		tokens += r.Tokens
 		switch {
 		case r.Exit == exitOK && r.Tokens > 0:

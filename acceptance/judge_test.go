@@ -2,7 +2,10 @@ package acceptance
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,14 +26,13 @@ const judgedGTT = ", gtt_used_gib: {min: 95, max: 110}"
 
 // story is a run in the making: what a test changes of a clean one.
 type story struct {
-	plan      string
-	startup   startupRecord
-	gtt       float64
-	requests  []requestRecord
-	more      []entry // after the requests
-	end       *endRecord
-	unclosed  bool
-	neighbour bool
+	plan     string
+	startup  startupRecord
+	gtt      float64
+	requests []requestRecord
+	more     []entry // after the requests
+	end      *endRecord
+	unclosed bool
 }
 
 func cleanStory() *story {
@@ -224,6 +226,53 @@ func TestVerdictOfACleanRun(t *testing.T) {
 	for _, word := range []string{"lives: 1", "uptime beyond 1m0s", "neighbour: the plan has none", "NaN guard"} {
 		if !strings.Contains(strings.Join(v.NotTested, "\n"), word) {
 			t.Errorf("not tested does not say %q: %q", word, v.NotTested)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// The JSON of a verdict is a promise to scripts.
+func TestVerdictJSON(t *testing.T) {
+	s := cleanStory()
+	s.requests[40].Faces = faced(engine.FaceNaN)
+	s.requests = s.requests[:41]
+	s.end.Why = whyFault
+	got, err := json.MarshalIndent(s.verdict(t), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/verdict.json"
+	if *update {
+		if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What the neighbour did before the load proves nothing about it.
+func TestNeighbourWorkDuringTheLoad(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, to int64
+		want     string
+	}{
+		"before": {0, 1000, "out-of-regime(neighbour-no-work): the neighbour finished 0 runs"},
+		"during": {2000, 3000, "0 faults"},
+		"across": {500, 1500, "0 faults"},
+	} {
+		s := cleanStory()
+		s.plan += "neighbour: {}\n"
+		s.end.LoadFromUS = 1000
+		s.more = []entry{{recordNeighbour, neighbourRecord{Run: 1, StartUS: tt.from, EndUS: tt.to, Exit: exitOK, Results: 1, Tokens: 9}}}
+		if v := s.verdict(t); !strings.HasPrefix(v.Reason, tt.want) {
+			t.Errorf("%s: %s", name, v.Reason)
 		}
 	}
 }

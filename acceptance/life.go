@@ -31,8 +31,9 @@ type life struct {
 	log    *logWatch
 	marks  markBook
 
-	clock time.Time // all µs of the ledger count from here
-	halt  context.CancelFunc
+	telling sync.Mutex
+	clock   time.Time // all µs of the ledger count from here
+	halt    context.CancelFunc
 
 	mu      sync.Mutex
 	why     string // why the life ends; the first reason stays
@@ -348,7 +349,7 @@ func (l *life) close(bench *neighbour, trouble error) {
 	l.mu.Unlock()
 	rec.Shape = l.log.shape()
 	rec.LogLines, rec.ServerLogSHA256 = l.log.totals()
-	rec.LoadUS = max(0, to-from)
+	rec.LoadFromUS, rec.LoadUS = from, max(0, to-from)
 	if bench != nil {
 		rec.Neighbour = bench.summary(from, to)
 	}

@@ -45,8 +45,10 @@ func (l *life) sample() {
 	}
 }
 
-// tell calls the progress function.
+// tell calls the progress function, one call at a time.
 func (l *life) tell() {
+	l.telling.Lock()
+	defer l.telling.Unlock()
 	s := l.log.shape()
 	l.mu.Lock()
 	p := Progress{

@@ -91,9 +91,12 @@ func TestModelPath(t *testing.T) {
 	p := &Plan{path: "/plans/x.yaml"}
 	env := []string{"HOME=/home/ai"}
 	for path, want := range map[string]string{"/m/a.gguf": "/m/a.gguf", "a.gguf": "/plans/a.gguf", "~/models/a.gguf": "/home/ai/models/a.gguf"} {
-		if got := p.modelPath(path, env); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
+		if got, err := p.modelPath(path, env); got != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", path, got, err, want)
 		}
+	}
+	if _, err := p.modelPath("~/a.gguf", nil); !errors.Is(err, ErrPlan) {
+		t.Errorf("without a home folder: %v", err)
 	}
 }
 

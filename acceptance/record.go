@@ -119,6 +119,7 @@ type probeRecord struct {
 type endRecord struct {
 	Why             string                 `json:"why"` // one of the why… constants
 	Detail          string                 `json:"detail,omitempty"`
+	LoadFromUS      int64                  `json:"load_from_us"`
 	LoadUS          int64                  `json:"load_us"`
 	Shape           shape                  `json:"shape"`
 	LogLines        map[engine.LogKind]int `json:"log_lines"`

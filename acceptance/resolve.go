@@ -75,18 +75,20 @@ func environment(base []string, own map[string]string) []string {
 
 // modelPath finds a model of the plan: ~/ is the home folder, anything else that
 // is not absolute lies beside the plan.
-func (p *Plan) modelPath(path string, env []string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+func (p *Plan) modelPath(path string, env []string) (string, error) {
+	rest, home := strings.CutPrefix(path, "~/")
+	switch {
+	case home:
 		for _, kv := range env {
-			if home, ok := strings.CutPrefix(kv, "HOME="); ok {
-				return filepath.Join(home, rest)
+			if dir, ok := strings.CutPrefix(kv, "HOME="); ok {
+				return filepath.Join(dir, rest), nil
 			}
 		}
+		return "", fmt.Errorf("%w: model %s: no home folder is known (HOME)", ErrPlan, path)
+	case filepath.IsAbs(path):
+		return path, nil
 	}
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(p.path), path)
+	return filepath.Join(filepath.Dir(p.path), path), nil
 }
 
 // resolve fixes everything that the plan leaves open. What is missing is
@@ -104,7 +106,9 @@ func resolve(o RunOptions) (*resolved, error) {
 	}
 	r.paths.env = environment(o.Env, p.Server.Env)
 	r.ServerEnv = r.paths.env
-	r.paths.model = p.modelPath(p.Model, r.paths.env)
+	if r.paths.model, err = p.modelPath(p.Model, r.paths.env); err != nil {
+		return nil, err
+	}
 	if r.Model, err = identify("model", r.paths.model); err != nil {
 		return nil, err
 	}
@@ -114,7 +118,9 @@ func resolve(o RunOptions) (*resolved, error) {
 			return nil, fmt.Errorf("find the neighbour's program of package %s: %w", o.Package.Name, err)
 		}
 		r.paths.benchEnv = environment(o.Env, n.Env)
-		r.paths.benchModel = p.modelPath(n.Model, r.paths.benchEnv)
+		if r.paths.benchModel, err = p.modelPath(n.Model, r.paths.benchEnv); err != nil {
+			return nil, err
+		}
 		id, err := identify("neighbour.model", r.paths.benchModel)
 		if err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ type RunOptions struct {
 	Plan     *Plan
 	Package  *store.Package
 	Evidence string           // folder; made if it is not there
-	Progress func(Progress)   // called a few times a second; nil: nobody looks
+	Progress func(Progress)   // called a few times a second, never twice at once; nil: nobody looks
 	Log      *slog.Logger     // nil discards
 	Now      func() time.Time // nil is time.Now
 	Env      []string         // KEY=value; PATH, HOME and a few more of it are passed to the programs
