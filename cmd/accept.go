@@ -2,12 +2,15 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
 )
 
 type acceptRunOptions struct {
@@ -43,6 +46,12 @@ func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptio
 	if err != nil {
 		return err
 	}
+	if err := a.mustBeWhole(ctx, p); err != nil {
+		return err
+	}
+	for _, note := range plan.Notes() {
+		fmt.Fprintf(a.stderr, "note: %s\n", note)
+	}
 	dir := opts.evidence
 	if dir == "" {
 		dir = filepath.Join(a.config.StateHome, "evidence", p.Name+"-"+a.now().UTC().Format("20060102T150405Z"))
@@ -50,7 +59,7 @@ func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptio
 	bar := a.progress("soak " + p.Name)
 	defer bar.Close()
 	v, err := acceptance.Run(ctx, acceptance.RunOptions{
-		Plan: plan, Package: p, Evidence: dir, Log: a.log, Now: a.now,
+		Plan: plan, Package: p, Evidence: dir, Log: a.log, Now: a.now, Env: a.environ, Runner: "1bit " + Version,
 		Progress: func(s acceptance.Progress) { bar.Update(s.Done, s.Total, s.String()) },
 	})
 	bar.Close()
@@ -58,6 +67,20 @@ func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptio
 		return err
 	}
 	return a.showVerdict(v, dir)
+}
+
+// mustBeWhole checks every byte of a package: a verdict names its digest.
+func (a *app) mustBeWhole(ctx context.Context, p *store.Package) error {
+	bar := a.progress("verify " + p.Name)
+	defer bar.Close()
+	v, err := a.store().Verify(ctx, p, bar.Bytes)
+	if err != nil {
+		return err
+	}
+	if !v.OK {
+		return fmt.Errorf("%w: %s: %s: %s (1bit pkg verify lists all)", packager.ErrIntegrity, p.Name, v.Problems[0].Path, v.Problems[0].What)
+	}
+	return nil
 }
 
 func newAcceptVerdictCommand(a *app) *cobra.Command {

@@ -29,6 +29,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
+	environ        []string
 	now            func() time.Time
 	uid            int
 	user           string
@@ -56,7 +57,7 @@ func Main() int {
 	defer stop()
 	a := &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		getenv: os.Getenv, now: time.Now, uid: os.Getuid(), user: userName(),
+		getenv: os.Getenv, environ: os.Environ(), now: time.Now, uid: os.Getuid(), user: userName(),
 	}
 	return a.main(ctx, os.Args[1:])
 }
