@@ -58,7 +58,7 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 	if err := s.rollbackOf(ctx, v, p, next); err != nil {
 		return nil, err
 	}
-	return p, s.check(ctx, v, p)
+	return p, s.check(v, p)
 }
 
 // rollbackOf fills in where a rollback of the switch goes.
@@ -107,7 +107,7 @@ func (s *session) past(ctx context.Context, v *view) (past, error) {
 }
 
 // check looks for whatever would win over the new file, and notes what people should know.
-func (s *session) check(ctx context.Context, v *view, p *plan) error {
+func (s *session) check(v *view, p *plan) error {
 	data, err := p.next.Encode()
 	if err != nil {
 		return err
@@ -134,15 +134,6 @@ func (s *session) check(ctx context.Context, v *view, p *plan) error {
 	}
 	if all := bindingOf(v.settings, v.place).packages(v.place); len(all) > 1 {
 		p.notes = append(p.notes, fmt.Sprintf("its variables pointed into %d packages; they all move", len(all)))
-	}
-	pending, err := s.m.Pending(ctx)
-	if err != nil {
-		return err
-	}
-	for _, other := range pending {
-		if other != s.unit {
-			p.notes = append(p.notes, fmt.Sprintf("the reload also loads pending edits of %s", other))
-		}
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (h *Host) finish(ctx context.Context, m *systemd.Manager, unit string, p pa
 	}
 	var refusal error
 	if d, err := DecodeDropIn(data); err == nil && d.RolledBackFrom.isZero() {
-		if _, refusal = h.readBack(ctx, m, unit, d, specs); refusal != nil && !errors.Is(refusal, ErrRefused) {
+		if _, _, refusal = h.readBack(ctx, m, unit, d, specs); refusal != nil && !errors.Is(refusal, ErrRefused) {
 			return closing{}, refusal
 		}
 	}

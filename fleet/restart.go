@@ -78,7 +78,7 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 		out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
 	}
 	notes, err := s.started(ctx, pkg, watch)
-	out.Restarted, s.health = true, ""
+	out.Restarted, s.health, s.loaded = true, "", nil
 	out.Notes = append(out.Notes, notes...)
 	end := closing{phase: phaseCommit, result: resultServes}
 	var bad *failure

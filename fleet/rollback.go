@@ -318,7 +318,7 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 	if w.file != nil {
 		d, err := DecodeDropIn(w.file)
 		if err == nil {
-			_, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs)
+			s.loaded, _, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs)
 		}
 		if err != nil {
 			out.Notes = append(out.Notes, err.Error())

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -20,7 +22,9 @@ type session struct {
 	notes []string
 	undo  []func()
 
-	health string // as it was asked already, "" when not since the last restart
+	// What is known already since the last change or restart, so that it need not be asked again.
+	health string
+	loaded *systemd.Unit
 }
 
 // begin connects, asks for leave, and takes the locks. Without a manager it fails before it changes anything.
@@ -38,11 +42,11 @@ func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session,
 	}
 	s.m = m
 	s.undo = append(s.undo, m.Close)
-	if s.specs, err = m.Specifiers(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", act, err)
-	}
-	u, err := h.unit(ctx, m, unit)
-	if err != nil {
+	var u *systemd.Unit
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { u, err = h.unit(gctx, m, unit); return err })
+	group.Go(func() (err error) { s.specs, err = m.Specifiers(gctx); return err })
+	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("%s: %w", act, err)
 	}
 	s.unit = u.ID
@@ -107,9 +111,11 @@ func (s *session) service(ctx context.Context) (*Service, error) {
 	if s.m == nil {
 		return s.h.offline(s.unit)
 	}
-	u, err := s.m.Unit(ctx, s.unit)
-	if err != nil {
-		return nil, err
+	u, err := s.loaded, error(nil)
+	if u == nil {
+		if u, err = s.m.Unit(ctx, s.unit); err != nil {
+			return nil, err
+		}
 	}
 	return s.h.service(ctx, s.m, u, s.place, s.specs, s.health)
 }

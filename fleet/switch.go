@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
 )
@@ -46,14 +48,7 @@ func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOption
 	if now := s.place.pkg(pkg.Path); now == nil || now.Digest != pkg.Digest {
 		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, store.ErrNotInstalled)
 	}
-	if err := h.verify(ctx, pkg, opts.Verify); err != nil {
-		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
-	}
-	v, err := s.view(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := s.plan(ctx, v, pkg)
+	v, plan, err := s.prepare(ctx, pkg, opts.Verify)
 	if err != nil {
 		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
 	}
@@ -70,6 +65,39 @@ func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOption
 	}
 	h.log().Info("switched", "unit", s.unit, "from", out.From, "to", out.To)
 	return nil
+}
+
+// prepare does all that comes before the first change. The package is verified and other units are asked for
+// pending edits while the switch is worked out.
+func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*view, *plan, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var others []string
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.h.verify(gctx, pkg, all) })
+	group.Go(func() (err error) {
+		others, err = s.m.Pending(gctx)
+		return err
+	})
+	var p *plan
+	v, err := s.view(ctx)
+	if err == nil {
+		p, err = s.plan(ctx, v, pkg)
+	}
+	if err != nil {
+		cancel()
+		_ = group.Wait()
+		return nil, nil, err
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for _, other := range others {
+		if other != s.unit && p.next != nil {
+			p.notes = append(p.notes, fmt.Sprintf("the reload also loads pending edits of %s", other))
+		}
+	}
+	return v, p, nil
 }
 
 // verify checks a package as far as it must be before a service is switched to it.
@@ -160,7 +188,7 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 	if err := s.m.Reload(ctx); err != nil {
 		return nil, err
 	}
-	if unsure, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs); err != nil {
+	if s.loaded, unsure, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs); err != nil {
 		return nil, fmt.Errorf("read back what was loaded: %w", err)
 	}
 	return unsure, nil

@@ -183,11 +183,11 @@ func shadowed(s *systemd.Settings, path string, d *DropIn) []Place {
 }
 
 // readBack compares what the manager has loaded with our drop-in. The error wraps ErrRefused and names file and
-// line where something wins over us. unsure says what could not be told.
-func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d *DropIn, specs systemd.Specifiers) (unsure []string, err error) {
-	u, err := m.Unit(ctx, unit)
+// line where something wins over us; unsure says what could not be told. u is the unit as it was loaded.
+func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d *DropIn, specs systemd.Specifiers) (u *systemd.Unit, unsure []string, err error) {
+	u, err = m.Unit(ctx, unit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	path := filepath.Join(h.spelled(u), unit+".d", dropInName)
 	loaded := false
@@ -195,23 +195,23 @@ func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d 
 		loaded = loaded || p == path
 	}
 	if !loaded {
-		return nil, fmt.Errorf("%w: the manager does not read %s (it reads %v)", ErrRefused, path, u.DropInPaths)
+		return nil, nil, fmt.Errorf("%w: the manager does not read %s (it reads %v)", ErrRefused, path, u.DropInPaths)
 	}
 	s, err := systemd.ReadSettings(u, specs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if key, a, ok := winner(s, path, d); ok {
-		return nil, fmt.Errorf("%w: something wins over our drop-in: %s", ErrRefused, describe(key, a))
+		return nil, nil, fmt.Errorf("%w: something wins over our drop-in: %s", ErrRefused, describe(key, a))
 	}
 	got, effective := loadedEnvironment(u), s.Environment()
 	for _, a := range d.Environment {
 		if got[a.Key] != a.Value {
-			return nil, fmt.Errorf("%w: the manager loaded %s=%s and not %s", ErrRefused, a.Key, got[a.Key], a.Value)
+			return nil, nil, fmt.Errorf("%w: the manager loaded %s=%s and not %s", ErrRefused, a.Key, got[a.Key], a.Value)
 		}
 		if why := effective[a.Key].Unsure; why != "" {
 			unsure = append(unsure, fmt.Sprintf("whether %s reaches the service is not certain: %s", a.Key, why))
 		}
 	}
-	return unsure, nil
+	return u, unsure, nil
 }
