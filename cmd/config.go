@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type config struct {
 	configHome string
 	file       string
 }
+
+var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline"}
 
 const (
 	restartConfirm = "confirm"
@@ -67,6 +70,11 @@ func (a *app) loadConfig(flags *pflag.FlagSet) (config, error) {
 	default:
 		if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
 			return c, usagef("configuration %s: %w", c.file, err)
+		}
+	}
+	for _, key := range v.AllKeys() {
+		if name, _, _ := strings.Cut(key, "::"); !slices.Contains(configKeys, name) {
+			return c, usagef("configuration %s: unknown key %q: it knows %s", c.file, name, strings.Join(configKeys, ", "))
 		}
 	}
 	decode := viper.DecodeHook(mapstructure.StringToTimeDurationHookFunc())
