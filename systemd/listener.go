@@ -18,7 +18,8 @@ import (
 )
 
 // Listeners lists the TCP addresses on which one of the processes listens, sorted: the sockets
-// in state LISTEN of /proc/PID/net/tcp and tcp6 that a file descriptor of a process refers to.
+// in state LISTEN of /proc/PID/net/tcp and tcp6, or as netlink tells them, that a file descriptor of a process
+// refers to.
 // An address of all interfaces is 0.0.0.0 or [::], the second usually for IPv4 too. A process
 // that has ended is passed over; one whose descriptors may not be read is an error that wraps
 // fs.ErrPermission.
@@ -40,7 +41,14 @@ func Listeners(procRoot string, pids []int) ([]netip.AddrPort, error) {
 		}
 		table, ok := tables[space]
 		if !ok {
-			if table, err = listening(filepath.Join(dir, "net")); err != nil {
+			err := errDiag
+			if isOurs(procRoot, space) {
+				table, err = askListening()
+			}
+			if err != nil { // another namespace, or a kernel without the module
+				table, err = listening(filepath.Join(dir, "net"))
+			}
+			if err != nil {
 				return nil, fmt.Errorf("read the listening sockets of process %d: %w", pid, err)
 			}
 			tables[space] = table
