@@ -209,3 +209,14 @@ func (p pair) removePrev() error {
 	}
 	return nil
 }
+
+// removeAll removes what is left beside an active file that is gone, and the folder when nothing else is in it.
+func (p pair) removeAll() error {
+	if err := p.removePrev(); err != nil {
+		return err
+	}
+	if os.Remove(p.dir) != nil {
+		return nil // somebody's files are in it
+	}
+	return atomicfile.SyncDir(filepath.Dir(p.dir))
+}

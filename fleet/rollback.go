@@ -310,7 +310,7 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 		out.Loaded = false
 		return resultWritten
 	}
-	if err := s.m.Reload(ctx); err != nil {
+	if err := s.reload(ctx); err != nil {
 		out.Loaded = false
 		out.Notes = append(out.Notes, fmt.Sprintf("written, not loaded: %v", err))
 		return resultWritten

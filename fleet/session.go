@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -30,53 +31,73 @@ type session struct {
 // begin connects, asks for leave, and takes the locks. Without a manager it fails before it changes anything.
 func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session, error) {
 	s := &session{h: h, began: h.Now(), place: h.place()}
-	ok := false
-	defer func() {
-		if !ok {
-			s.end()
-		}
-	}()
-	m, err := h.Connect(ctx)
-	if err != nil {
+	if err := s.open(ctx, unit, act, dry); err != nil {
+		s.end()
 		return nil, fmt.Errorf("%s: %w", act, err)
 	}
-	s.m = m
-	s.undo = append(s.undo, m.Close)
-	var u *systemd.Unit
-	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { u, err = h.unit(gctx, m, unit); return err })
-	group.Go(func() (err error) { s.specs, err = m.Specifiers(gctx); return err })
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("%s: %w", act, err)
+	return s, nil
+}
+
+func (s *session) open(ctx context.Context, unit, act string, dry bool) (err error) {
+	h := s.h
+	if s.unit, err = unitName(unit); err != nil {
+		return err
 	}
-	s.unit = u.ID
-	if !h.searched(u) {
-		return nil, fmt.Errorf("%s: %w: the %s manager does not read %s", act, ErrRefused, h.Scope, h.UnitDir)
+	if s.m, err = h.Connect(ctx); err != nil {
+		return err
 	}
+	s.undo = append(s.undo, s.m.Close)
 	if !dry {
 		if err := h.authorise(act); err != nil {
-			return nil, fmt.Errorf("%s: %w", act, err)
+			return err
 		}
 	}
 	unlock, err := h.Store.LockShared(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", act, err)
+		return err
 	}
 	s.undo = append(s.undo, unlock)
-	if !dry || h.exists(s.unit) {
-		unlock, err := h.lockUnit(ctx, s.unit)
+	// Where the unit has a folder of this name it is locked before the manager is asked: the answer then holds.
+	locked, release := "", func() {}
+	s.undo = append(s.undo, func() { release() })
+	lock := func() error {
+		release()
+		done, err := h.lockUnit(ctx, s.unit)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", act, err)
+			release = func() {}
+			return err
 		}
-		s.undo = append(s.undo, unlock)
+		locked, release = s.unit, done
+		return nil
 	}
-	if !dry {
-		if s.notes, err = h.recover(ctx, m, s.unit); err != nil {
-			return nil, fmt.Errorf("%s: %w", act, err)
+	if _, err := os.Lstat(h.dropInDir(s.unit)); err == nil {
+		if err := lock(); err != nil {
+			return err
 		}
 	}
-	ok = true
-	return s, nil
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { s.loaded, err = h.unit(gctx, s.m, s.unit); return err })
+	group.Go(func() (err error) { s.specs, err = s.m.Specifiers(gctx); return err })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.unit = s.loaded.ID // unit may be an alias
+	if !h.searched(s.loaded) {
+		return fmt.Errorf("%w: the %s manager does not read %s", ErrRefused, h.Scope, h.UnitDir)
+	}
+	if s.unit != locked && (!dry || h.exists(s.unit)) {
+		if err := lock(); err != nil {
+			return err
+		}
+		s.loaded = nil // it may have changed until the lock was held
+	}
+	if dry {
+		return nil
+	}
+	if s.notes, err = h.recover(ctx, s.m, s.unit); len(s.notes) > 0 {
+		s.loaded = nil
+	}
+	return err
 }
 
 // end gives everything back, in reverse order.
@@ -106,22 +127,34 @@ func (s *session) outcome(ctx context.Context, act func(*Outcome) error) (*Outco
 	return out, err
 }
 
+// ask is the unit as the manager has it loaded.
+func (s *session) ask(ctx context.Context) (u *systemd.Unit, err error) {
+	if s.loaded == nil {
+		s.loaded, err = s.m.Unit(ctx, s.unit)
+	}
+	return s.loaded, err
+}
+
+// reload has the manager read all files again.
+func (s *session) reload(ctx context.Context) error {
+	s.loaded = nil
+	return s.m.Reload(ctx)
+}
+
 // service is the unit as status shows it.
 func (s *session) service(ctx context.Context) (*Service, error) {
 	if s.m == nil {
 		return s.h.offline(s.unit)
 	}
-	u, err := s.loaded, error(nil)
-	if u == nil {
-		if u, err = s.m.Unit(ctx, s.unit); err != nil {
-			return nil, err
-		}
+	u, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return s.h.service(ctx, s.m, u, s.place, s.specs, s.health)
 }
 
 func (s *session) view(ctx context.Context) (*view, error) {
-	u, err := s.m.Unit(ctx, s.unit)
+	u, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 	if err := files.swap(); err != nil {
 		return nil, fmt.Errorf("put the drop-in in place: %w", err)
 	}
-	if err := s.m.Reload(ctx); err != nil {
+	if err := s.reload(ctx); err != nil {
 		return nil, err
 	}
 	if s.loaded, unsure, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs); err != nil {
@@ -196,7 +196,7 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 
 // restore goes back to the files of before, wherever replace got to, and has them loaded.
 func (s *session) restore(ctx context.Context, files pair, next, old []byte) error {
-	if err := errors.Join(files.revert(next, old), s.m.Reload(ctx)); err != nil {
+	if err := errors.Join(files.revert(next, old), s.reload(ctx)); err != nil {
 		return fmt.Errorf("go back to the state before (the next command tries again): %w", err)
 	}
 	return nil

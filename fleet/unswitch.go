@@ -58,7 +58,7 @@ func (s *session) unblock(ctx context.Context, name string, out *Outcome) error 
 	if err := writeDropIn(files, dropInName, v.active); err != nil {
 		return err
 	}
-	return s.m.Reload(ctx) // nothing it reads has changed, but it would ask for one
+	return s.reload(ctx) // nothing it reads has changed, but it would ask for one
 }
 
 func writeDropIn(files pair, name string, d *DropIn) error {
@@ -103,7 +103,7 @@ func (s *session) unswitch(ctx context.Context, out *Outcome) error {
 	if data == nil {
 		out.To = out.From
 		out.Changed = v.prev != nil
-		return files.removePrev()
+		return files.removeAll()
 	}
 	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: actUnswitch, From: out.From, To: out.To, Old: sum(data)})
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *session) unswitch(ctx context.Context, out *Outcome) error {
 		return err
 	}
 	out.Changed = true
-	err = errors.Join(files.removePrev(), s.m.Reload(ctx), s.h.close(ctx, intent, closing{phase: phaseCommit, result: resultArmed}))
+	err = errors.Join(files.removeAll(), s.reload(ctx), s.h.close(ctx, intent, closing{phase: phaseCommit, result: resultArmed}))
 	return err
 }
 
