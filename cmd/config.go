@@ -32,7 +32,8 @@ type config struct {
 
 	// configHome is where unit drop-ins and the file itself lie.
 	configHome string
-	file       string
+	// file was read; policyFile is where the policy in force stands.
+	file, policyFile string
 }
 
 var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline"}
@@ -43,7 +44,36 @@ const (
 	restartFree    = "free"
 )
 
+// policies in rising order of strictness.
+var policies = []string{restartFree, restartConfirm, restartGrant}
+
+// loadConfig reads the file that --config names, else the scope's own. What the scope's own file says of the
+// owner's policy holds in either case: another file can only be stricter.
 func (a *app) loadConfig(flags *pflag.FlagSet) (config, error) {
+	own := a.ownConfigFile(flags)
+	file := own
+	if a.flags.config != "" {
+		file = a.flags.config
+	}
+	c, _, err := a.readConfig(file, file != own, flags)
+	if err != nil {
+		return c, err
+	}
+	if file != own {
+		owners, stated, err := a.readConfig(own, false, flags)
+		if err != nil {
+			return c, err
+		}
+		if stated && slices.Index(policies, owners.Restart) > slices.Index(policies, c.Restart) {
+			c.Restart, c.policyFile = owners.Restart, own
+		}
+	}
+	return c, a.complete(&c)
+}
+
+// readConfig reads one file, under what the environment and the flags say. stated tells whether the file names a
+// policy. A file that need not be there counts as empty when it is missing.
+func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c config, stated bool, err error) {
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
 	v.SetConfigType("yaml")
 	v.SetDefault("restart", restartConfirm)
@@ -51,50 +81,54 @@ func (a *app) loadConfig(flags *pflag.FlagSet) (config, error) {
 	v.SetDefault("scope", a.defaultScope())
 	v.SetDefault("data_home", "")
 	v.SetDefault("state_home", "")
-	for key, flag := range map[string]string{"scope": "scope", "data_home": "data-home", "state_home": "state-home", "load_deadline": ""} {
-		if value := a.getenv("ONEBIT_PKG_" + strings.ToUpper(key)); value != "" {
+	for _, key := range []string{"scope", "data_home", "state_home", "load_deadline"} {
+		if value := a.override(key, flags); value != "" {
 			v.Set(key, value)
 		}
-		if f := flags.Lookup(flag); f != nil && f.Changed {
-			v.Set(key, f.Value.String())
-		}
 	}
-	var c config
-	c.configHome = a.xdg("XDG_CONFIG_HOME", ".config")
-	c.file = a.configFile(v.GetString("scope"))
-	text, err := os.ReadFile(c.file)
+	c = config{configHome: a.xdg("XDG_CONFIG_HOME", ".config"), file: file, policyFile: file}
+	text, err := os.ReadFile(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && a.flags.config == "":
+	case errors.Is(err, fs.ErrNotExist) && !mustExist:
 	case err != nil:
-		return c, fmt.Errorf("read the configuration: %w", err)
+		return c, false, fmt.Errorf("read the configuration: %w", err)
 	default:
 		if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
-			return c, usagef("configuration %s: %w", c.file, err)
+			return c, false, usagef("configuration %s: %w", file, err)
 		}
 	}
 	for _, key := range v.AllKeys() {
 		if name, _, _ := strings.Cut(key, "::"); !slices.Contains(configKeys, name) {
-			return c, usagef("configuration %s: unknown key %q: it knows %s", c.file, name, strings.Join(configKeys, ", "))
+			return c, false, usagef("configuration %s: unknown key %q: it knows %s", file, name, strings.Join(configKeys, ", "))
 		}
 	}
 	decode := viper.DecodeHook(mapstructure.StringToTimeDurationHookFunc())
 	if err := v.UnmarshalExact(&c, decode); err != nil {
-		return c, usagef("configuration %s: %w", c.file, err)
+		return c, false, usagef("configuration %s: %w", file, err)
 	}
-	return c, a.complete(&c)
+	if !slices.Contains(policies, c.Restart) {
+		return c, false, usagef("configuration %s: restart is %q: it is confirm, grant or free", file, c.Restart)
+	}
+	return c, v.InConfig("restart"), nil
+}
+
+// override is what a flag, else the environment, says of a key; "" is nothing.
+func (a *app) override(key string, flags *pflag.FlagSet) string {
+	if f := flags.Lookup(strings.ReplaceAll(key, "_", "-")); f != nil && f.Changed {
+		return f.Value.String()
+	}
+	return a.getenv("ONEBIT_PKG_" + strings.ToUpper(key))
 }
 
 // complete checks the values and fills in the places that follow from the scope.
 func (a *app) complete(c *config) error {
-	switch c.Restart {
-	case restartConfirm, restartGrant, restartFree:
-	default:
-		return usagef("configuration %s: restart is %q: it is confirm, grant or free", c.file, c.Restart)
-	}
 	if c.LoadDeadline <= 0 {
 		return usagef("load_deadline is %v: it is a time such as 5m", c.LoadDeadline)
 	}
-	data, state := a.xdg("XDG_DATA_HOME", ".local/share"), filepath.Join(a.xdg("XDG_STATE_HOME", ".local/state"), "1bit")
+	data, state := a.xdg("XDG_DATA_HOME", ".local/share"), a.xdg("XDG_STATE_HOME", ".local/state")
+	if state != "" {
+		state = filepath.Join(state, "1bit")
+	}
 	switch systemd.Scope(c.Scope) {
 	case systemd.ScopeUser:
 	case systemd.ScopeSystem:
@@ -128,11 +162,13 @@ func (a *app) defaultScope() string {
 	return string(systemd.ScopeUser)
 }
 
-func (a *app) configFile(scope string) string {
-	switch {
-	case a.flags.config != "":
-		return a.flags.config
-	case systemd.Scope(scope) == systemd.ScopeSystem:
+// ownConfigFile is the file of the scope's owner.
+func (a *app) ownConfigFile(flags *pflag.FlagSet) string {
+	scope := a.override("scope", flags)
+	if scope == "" {
+		scope = a.defaultScope()
+	}
+	if systemd.Scope(scope) == systemd.ScopeSystem {
 		return "/etc/1bit/config.yaml"
 	}
 	return filepath.Join(a.xdg("XDG_CONFIG_HOME", ".config"), "1bit", "config.yaml")
@@ -144,7 +180,7 @@ func (a *app) xdg(variable, below string) string {
 		return dir
 	}
 	home := a.getenv("HOME")
-	if home == "" {
+	if !filepath.IsAbs(home) {
 		return ""
 	}
 	return filepath.Join(home, below)

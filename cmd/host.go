@@ -52,11 +52,11 @@ func (a *app) authorise(act string) error {
 		return nil
 	case restartGrant:
 		return fmt.Errorf("%w: %s needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
-			fleet.ErrRefused, act, a.config.file)
+			fleet.ErrRefused, act, a.config.policyFile)
 	}
 	if !ui.IsTerminal(a.stdin) || a.json() {
 		return fmt.Errorf("%w: %s needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
-			fleet.ErrRefused, act, a.config.file)
+			fleet.ErrRefused, act, a.config.policyFile)
 	}
 	fmt.Fprintf(a.stderr, "%s? [y/N] ", strings.ToUpper(act[:1])+act[1:])
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')

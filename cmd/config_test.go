@@ -1,0 +1,67 @@
+package cmd
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/1bit-systems/pkg/fleet"
+)
+
+// policyApp is an app whose own configuration file and --config file hold these texts; "" means no file.
+func policyApp(t *testing.T, own, other string) *app {
+	t.Helper()
+	home := t.TempDir()
+	a := &app{stdin: strings.NewReader("y\n"), stderr: io.Discard, uid: 1000, getenv: func(name string) string {
+		return map[string]string{"HOME": home, "ONEBIT_PKG_RESTART": "free"}[name]
+	}}
+	for path, text := range map[string]string{filepath.Join(home, ".config/1bit/config.yaml"): own, filepath.Join(home, "other.yaml"): other} {
+		if text == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if other != "" {
+		a.flags.config = filepath.Join(home, "other.yaml")
+	}
+	return a
+}
+
+func TestPolicyIsTheOwners(t *testing.T) {
+	for _, test := range []struct{ name, own, other, want string }{
+		{"default", "", "", "confirm"},
+		{"own", "restart: free", "", "free"},
+		{"other alone", "", "restart: free", "free"},
+		{"own grant beats other free", "restart: grant", "restart: free", "grant"},
+		{"own confirm beats other free", "restart: confirm", "restart: free", "confirm"},
+		{"other may be stricter", "restart: free", "restart: grant", "grant"},
+		{"own says nothing", "load_deadline: 1m", "restart: free", "free"},
+		{"other says nothing", "restart: free", "load_deadline: 1m", "confirm"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := policyApp(t, test.own, test.other)
+			c, err := a.loadConfig(pflag.NewFlagSet("", pflag.ContinueOnError))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Restart != test.want {
+				t.Errorf("policy %q, want %q", c.Restart, test.want)
+			}
+			a.config = c
+			a.flags.yes = true // --yes answers other questions, not the owner's
+			if err := a.authorise("restart x.service"); (err == nil) != (test.want == "free") || err != nil && !errors.Is(err, fleet.ErrRefused) {
+				t.Errorf("authorise under %q = %v", test.want, err)
+			}
+		})
+	}
+}
