@@ -23,7 +23,9 @@
 // what the manifest says, entry by entry in the same order: a duplicate, an
 // extra, a missing, a hard-linked, sparse or special entry is a difference,
 // and any difference ends the reading with an error that wraps
-// [ErrIntegrity]. [Reader.Extract] works inside an os.Root that must be empty
+// [ErrIntegrity]. What a tar header says beyond that (owners, times, extended
+// attributes) is passed over and never applied. The stream is zstd frames to
+// its last byte; a skippable frame, which could hold anything, is refused. [Reader.Extract] works inside an os.Root that must be empty
 // when it starts, writes plain files only into folders that it made itself,
 // hashes while it writes and makes links last.
 //

@@ -189,6 +189,14 @@ func TestValidateRefuses(t *testing.T) {
 		"case twins":                add(file("LICENSE", ""), file("license", "")),
 		"case twins folders":        add(dir("A"), dir("a")),
 		"case twins Kelvin":         add(file("K", ""), file("\u212a", "")),
+		"case twins sharp s":        add(file("STRASSE", ""), file("straße", "")),
+		"case twins final sigma":    add(file("ας", ""), file("ασ", "")),
+		"twins by composition":      add(file("cafe\u0301", ""), file("caf\u00e9", "")),
+		"twins by both":             add(file("CAFE\u0301", ""), file("caf\u00e9", "")),
+		"twins by order of marks":   add(file("a\u0301\u0323", ""), file("a\u0323\u0301", "")),
+		"twins by Hangul":           add(file("\u1100\u1161", ""), file("\uac00", "")),
+		"twins by folder":           add(dir("e\u0301"), file("e\u0301/a", ""), dir("\u00e9")),
+		"twins by Angstrom sign":    add(file("\u00c5", ""), file("\u212b", "")),
 		"mode setuid":               add(File{Path: "a", Type: TypeFile, Mode: 0o4755, SHA256: sha("")}),
 		"mode odd":                  add(File{Path: "a", Type: TypeFile, Mode: 0o600, SHA256: sha("")}),
 		"type unknown":              add(File{Path: "a", Type: "device", Mode: 0o644}),
@@ -223,6 +231,35 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
+// TestValidateRefusesWhatCannotBeSeen tries every place where a manifest has
+// text of its own choice, with characters that a terminal acts on or hides.
+func TestValidateRefusesWhatCannotBeSeen(t *testing.T) {
+	for _, r := range []rune{
+		0, '\t', 0x7f, 0x85, 0x9b, // control
+		0x00ad, 0x061c, 0x200b, 0x200d, 0x200e, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff, 0xfff9, 0xe0041, // format
+		0x2028, 0x2029, // separators
+		0x034f, 0x115f, 0x3164, 0xfe0f, 0xe0100, // shown as nothing
+	} {
+		text := "a" + string(r) + "b"
+		for place, change := range map[string]func(*Manifest){
+			"file":        func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{file(text, "")} },
+			"folder":      func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{dir(text)} },
+			"target":      func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{link("x", text)} },
+			"url":         func(m *Manifest) { m.Components[0].URL = text },
+			"requirement": func(m *Manifest) { m.Requires[0].Name = "/" + text },
+			"parameter":   func(m *Manifest) { m.Requires[1].Value = text },
+		} {
+			m := example()
+			change(m)
+			if err := m.Validate(); !errors.Is(err, ErrIntegrity) || !strings.Contains(err.Error(), "control or invisible character") {
+				t.Errorf("%U in a %s: got %v", r, place, err)
+			} else if strings.ContainsRune(err.Error(), r) {
+				t.Errorf("%U in a %s: the error repeats it: %q", r, place, err)
+			}
+		}
+	}
+}
+
 func TestValidateAccepts(t *testing.T) {
 	for name, files := range map[string][]File{
 		"none":                  nil,
@@ -232,6 +269,7 @@ func TestValidateAccepts(t *testing.T) {
 		"link through a link":   {dir("a"), file("a/f", ""), link("b", "a"), link("c", "b/f")},
 		"back through a link":   {dir("a"), dir("a/b"), file("a/f", ""), link("l", "a/b"), link("m", "l/../f")},
 		"names that look risky": {file("-rf", ""), file("..x", ""), file("a b", ""), file(`c\d`, ""), file("x ", "")},
+		"other scripts":         {file("naïve", ""), file("модель", ""), file("模型", ""), file("모델", ""), file("\U0001f600", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := example()

@@ -43,7 +43,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err := checkFrame(buf); err != nil {
 		return nil, src.blame(err)
 	}
-	zr, err := zstd.NewReader(buf, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderMaxMemory(MaxTotal),
+	zr, err := zstd.NewReader(&frames{r: buf}, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderMaxMemory(MaxTotal),
 		zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, src.blame(fmt.Errorf("begin to decompress: %w", err))

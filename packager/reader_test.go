@@ -5,16 +5,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 )
 
 // craft is a tar entry of a hand-made archive.
@@ -83,21 +87,82 @@ func TestReaderTakesOtherWritersArchives(t *testing.T) {
 	owner := crafts(t, example(), contents)
 	for i := range owner {
 		owner[i].Uid, owner[i].Uname, owner[i].ModTime = 4711, "weekly", time.Unix(1, 0)
-		owner[i].PAXRecords = map[string]string{"LIBARCHIVE.xattr.user.x": "eA"}
+		owner[i].PAXRecords = map[string]string{
+			"LIBARCHIVE.xattr.user.x": "eA", "SCHILY.xattr.user.x": "x", "SCHILY.xattr.security.capability": "\x01\x00\x00\x02",
+			"SCHILY.acl.access": "user::rwx,other::rwx", "SCHILY.fflags": "immutable", "VENDOR.unknown": "x", "comment": "x",
+		}
+	}
+	want, err := unpack(t, archiveOf(t, example(), contents))
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{
 		"one frame":             compress(t, plain),
 		"several frames":        slices.Concat(compress(t, plain[:half]), compress(t, plain[half:])),
-		"a skippable frame":     slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'}, compress(t, plain)),
 		"padded as tar does":    compress(t, append(slices.Clone(plain), make([]byte, 10240-len(plain)%10240)...)),
 		"a comment":             compress(t, tarOf(t, slices.Insert(crafts(t, example(), contents), 0, comment))),
 		"owners, times, xattrs": compress(t, tarOf(t, owner)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := unpack(t, b); err != nil {
-				t.Error(err)
+			tree, err := unpack(t, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What a record beside the manifest asks for is not done.
+			if diff := cmp.Diff(want, tree); diff != "" {
+				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestExtractAppliesNoRecords asks the file system itself: no attribute of a
+// record in the archive is on a file.
+func TestExtractAppliesNoRecords(t *testing.T) {
+	list := crafts(t, example(), contents)
+	for i := range list {
+		list[i].PAXRecords = map[string]string{
+			"SCHILY.xattr.user.x": "x", "SCHILY.xattr.security.capability": "\x01\x00\x00\x02", "LIBARCHIVE.xattr.user.y": "eA",
+		}
+	}
+	r, err := NewReader(bytes.NewReader(compress(t, tarOf(t, list))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := r.Extract(context.Background(), root, nil); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		// Let the clean-up of the test delete it.
+		if d.IsDir() && name != dir {
+			if err := os.Chmod(name, 0o755); err != nil {
+				return err
+			}
+		}
+		list := make([]byte, 4096)
+		n, err := unix.Llistxattr(name, list)
+		if err != nil && !errors.Is(err, unix.ENOTSUP) {
+			return err
+		}
+		for _, attr := range strings.Split(string(list[:max(n, 0)]), "\x00") {
+			if strings.HasPrefix(attr, "user.") || attr == "security.capability" {
+				t.Errorf("%s has %s", name, attr)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -214,6 +279,10 @@ func TestReaderRefusesStreams(t *testing.T) {
 	good := archiveOf(t, example(), contents)
 	plain := tarOf(t, crafts(t, example(), contents))
 	zeros := func(n int) []byte { return make([]byte, n) }
+	skippable := func(magic byte, content string) []byte {
+		return slices.Concat([]byte{magic, 0x2a, 0x4d, 0x18, byte(len(content)), 0, 0, 0}, []byte(content))
+	}
+	half := len(plain) / 1024 * 512
 	cases := map[string][]byte{
 		"empty":                       nil,
 		"no zstd":                     plain,
@@ -231,6 +300,11 @@ func TestReaderRefusesStreams(t *testing.T) {
 		"bytes after the frame":       append(slices.Clone(good), "garbage"...),
 		"one byte after the frame":    append(slices.Clone(good), 0),
 		"a bomb after the end":        compress(t, slices.Concat(plain, zeros(64<<20))),
+		"a skippable frame first":     slices.Concat(skippable(0x50, "abc"), good),
+		"a skippable frame last":      slices.Concat(good, skippable(0x5f, "abc")),
+		"a skippable frame, empty":    slices.Concat(good, skippable(0x50, "")),
+		"a skippable frame between":   slices.Concat(compress(t, plain[:half]), skippable(0x51, "abc"), compress(t, plain[half:])),
+		"a cut skippable frame last":  slices.Concat(good, skippable(0x5f, "abc")[:9]),
 		"window of 144 MiB":           frame(t, 0x08|17<<3|1),
 		"window of 2 GiB":             frame(t, 21<<3),
 		"window of 3.75 GiB":          frame(t, 21<<3|7),
@@ -346,4 +420,51 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d entries for %d in the manifest", len(tree), len(r.Manifest().Files))
 		}
 	})
+}
+
+// TestFramesFollowsEveryEncoder holds the walk along the headers to what real
+// encoders write: with and without checksum, content size and single segment,
+// raw, repeated and compressed blocks, in reads of every size.
+func TestFramesFollowsEveryEncoder(t *testing.T) {
+	noise := make([]byte, 300<<10)
+	rand.NewChaCha8([32]byte{1}).Read(noise)
+	contents := map[string][]byte{
+		"nothing": nil, "a byte": {1}, "zeros": make([]byte, 1<<20), "noise": noise,
+		"text": bytes.Repeat([]byte("the quick brown fox "), 50000),
+	}
+	var all, plain []byte
+	for name, content := range contents {
+		for _, options := range [][]zstd.EOption{
+			nil, {zstd.WithEncoderCRC(false)}, {zstd.WithSingleSegment(true)}, {zstd.WithEncoderLevel(zstd.SpeedBestCompression)},
+			{zstd.WithZeroFrames(true)}, {zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false)},
+		} {
+			w, err := zstd.NewWriter(nil, options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := w.EncodeAll(content, nil)
+			var stream bytes.Buffer
+			w.Reset(&stream)
+			if _, err := w.Write(content); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, stream.Bytes()...)
+			f := &frames{r: iotest.OneByteReader(bytes.NewReader(b))}
+			if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, b) || f.state != atMagic || f.skip != 0 || len(f.field) != 0 {
+				t.Errorf("%s: %v, ends in state %d with %d to skip", name, err, f.state, f.skip)
+			}
+			all, plain = append(all, b...), append(append(plain, content...), content...)
+		}
+	}
+	r, err := zstd.NewReader(&frames{r: bytes.NewReader(all)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, plain) {
+		t.Errorf("%d bytes of %d, %v", len(got), len(plain), err)
+	}
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Limits on what a manifest may say. They are far above any engine and far
@@ -38,6 +41,13 @@ var (
 	commitPattern    = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 	parameterPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 	digestPattern    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+	// unseen are the characters that a terminal acts on or shows nothing for:
+	// a name with one of them looks like another, or writes over it.
+	unseen = []*unicode.RangeTable{
+		unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
+	}
 )
 
 // CheckWord says what is wrong with a flavour, an id or a front-door verb: it
@@ -88,8 +98,8 @@ func CheckRequirement(r Requirement) error {
 }
 
 // CheckPath says what is wrong with the path of an entry: it must be relative,
-// clean, valid UTF-8 without control characters, and neither reach outside nor
-// be the manifest's own.
+// clean, valid UTF-8 of characters that can be seen, and neither reach outside
+// nor be the manifest's own.
 func CheckPath(p string) error {
 	switch {
 	case p == "" || p == ".":
@@ -114,8 +124,8 @@ func checkText(what, s string) error {
 		return fmt.Errorf("%s %q is not valid UTF-8", what, s)
 	}
 	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
-			return fmt.Errorf("%s %q has a control character", what, s)
+		if unicode.In(r, unseen...) {
+			return fmt.Errorf("%s %+q has the control or invisible character %U", what, s, r)
 		}
 	}
 	return nil
@@ -218,7 +228,7 @@ func (m *Manifest) checkFiles() error {
 		}
 		key := fold(f.Path)
 		if other, ok := folded[key]; ok {
-			return fmt.Errorf("%q and %q differ only in case", other, f.Path)
+			return fmt.Errorf("%+q and %+q differ only in case or in how a letter is composed", other, f.Path)
 		}
 		folded[key] = f.Path
 	}
@@ -252,15 +262,10 @@ func (m *Manifest) modeOK(mode Mode, allowed ...Mode) bool {
 	return slices.Contains(allowed, mode)
 }
 
-// fold maps names that a case-insensitive file system takes for one to one.
+// fold maps names to one that some file system takes for the same: it ignores
+// case and how a character is composed (Unicode's canonical caseless match).
 func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return least
-	}, s)
+	return norm.NFD.String(cases.Fold().String(norm.NFD.String(s)))
 }
 
 func (m *Manifest) checkEntryPoints() error {

@@ -210,9 +210,13 @@ func TestBuildRefuses(t *testing.T) {
 		"setuid":       {func(tree string, o *Options) error { return os.Chmod(in(tree, "1bit"), 0o755|fs.ModeSetuid) }, `include 1bit: "1bit" is setuid`},
 		"mac leftover": {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"._x"), nil, 0o644) }, `"hrx/llama/bin/\._x" is a leftover`},
 		"DS_Store":     {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+".DS_Store"), nil, 0o644) }, `is a leftover`},
-		"newline":      {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"a\nb"), nil, 0o644) }, `"hrx/llama/bin/a\\nb" has a control character`},
+		"newline":      {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"a\nb"), nil, 0o644) }, `"hrx/llama/bin/a\\nb" has the control or invisible character U\+000A`},
 		"not UTF-8":    {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"a\xff"), nil, 0o644) }, `is not valid UTF-8`},
 		"case twins":   {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"LIBX.so"), nil, 0o644) }, `differ only in case`},
+		"composition twins": {func(tree string, o *Options) error {
+			return errors.Join(os.WriteFile(in(tree, bin+"e\u0301"), nil, 0o644), os.WriteFile(in(tree, bin+"\u00e9"), nil, 0o644))
+		}, `differ only in case or in how a letter is composed`},
+		"bidi override": {func(tree string, o *Options) error { return os.WriteFile(in(tree, bin+"a\u202eb"), nil, 0o644) }, `"hrx/llama/bin/a\\u202eb" has the control or invisible character U\+202E`},
 		"manifest in tree": {func(tree string, o *Options) error {
 			if err := os.WriteFile(in(tree, packager.ManifestName), nil, 0o644); err != nil {
 				return err

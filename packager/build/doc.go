@@ -35,9 +35,10 @@
 // Folders, regular files and symbolic links. A link is relative and ends,
 // through all other links, at something in the package. A device, socket or
 // pipe, a setuid or setgid file, a leftover of another system (._NAME,
-// .DS_Store), names that differ only in case, that hold control characters or
-// are not UTF-8 do not build. Modes are normalised: 0755 for folders and for
-// files with an execute bit, else 0644.
+// .DS_Store), names that differ only in case or in how a letter is composed,
+// that hold control or invisible characters or are not UTF-8 do not build.
+// Modes are normalised: 0755 for folders and for files with an execute bit,
+// else 0644.
 //
 // # What comes out
 //

@@ -1,0 +1,93 @@
+package packager
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// frames passes a zstd stream on and follows its frames by their headers
+// (RFC 8878, section 3.1). It lets only frames with content through: what a
+// skippable frame holds no digest covers and no decoder shows, so that
+// anything could be hung on an archive unseen.
+type frames struct {
+	r     io.Reader
+	state frameState
+	field []byte // of a header, as far as it is read
+	skip  int64  // bytes that say nothing about the frames
+	sum   bool   // a checksum ends this frame
+}
+
+type frameState int
+
+const (
+	atMagic frameState = iota
+	atDescriptor
+	atBlock
+)
+
+const (
+	frameMagic         = 0xFD2FB528
+	skippableMagic     = 0x184D2A50
+	skippableMagicMask = 0xFFFFFFF0
+)
+
+func (f *frames) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if ferr := f.follow(p[:n]); ferr != nil {
+		return 0, ferr
+	}
+	return n, err
+}
+
+func (f *frames) follow(b []byte) error {
+	for len(b) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, int64(len(b)))
+			b, f.skip = b[n:], f.skip-n
+			continue
+		}
+		f.field, b = append(f.field, b[0]), b[1:]
+		if err := f.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step takes a field once it is whole.
+func (f *frames) step() error {
+	switch {
+	case f.state == atMagic && len(f.field) == 4:
+		switch magic := binary.LittleEndian.Uint32(f.field); {
+		case magic&skippableMagicMask == skippableMagic:
+			return errors.New("archive has a skippable frame, which nothing checks: compress it anew without")
+		case magic != frameMagic:
+			return fmt.Errorf("archive has bytes that are no zstd frame (%x…)", f.field)
+		}
+		f.state = atDescriptor
+	case f.state == atDescriptor:
+		d := f.field[0]
+		single := d >> 5 & 1
+		f.skip = int64([]byte{0, 1, 2, 4}[d&3]) + int64([]byte{single, 2, 4, 8}[d>>6]) + int64(1-single)
+		f.sum = d&4 != 0
+		f.state = atBlock
+	case f.state == atBlock && len(f.field) == 3:
+		h := uint32(f.field[0]) | uint32(f.field[1])<<8 | uint32(f.field[2])<<16
+		f.skip = int64(h >> 3)
+		if h>>1&3 == 1 { // one byte, repeated
+			f.skip = 1
+		}
+		if h&1 == 1 {
+			f.state = atMagic
+			if f.sum {
+				f.skip += 4
+			}
+		}
+	default:
+		return nil
+	}
+	f.field = f.field[:0]
+	return nil
+}
