@@ -160,7 +160,7 @@ func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) 
 func scan(root *os.Root, p string) (packager.File, error) {
 	f := packager.File{Path: p}
 	if err := packager.CheckPath(p); err != nil {
-		return f, err
+		return f, fmt.Errorf("%w: rename it", err)
 	}
 	info, err := root.Lstat(p)
 	if err != nil {

@@ -185,7 +185,7 @@ func TestImportRefuses(t *testing.T) {
 			dir := oldScript(t, s, "1bit-hrx-x")
 			write(t, filepath.Join(dir, "a\nb"), "x")
 			return dir, nil
-		}, "control character"},
+		}, "control or invisible character U+000A: rename it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)

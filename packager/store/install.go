@@ -47,7 +47,7 @@ func (s *Store) install(ctx context.Context, archive string, progress func(done,
 	}
 	defer r.Close()
 	m := r.Manifest()
-	if p, err := s.present(m); p != nil || err != nil {
+	if p, err := s.present(ctx, m); p != nil || err != nil {
 		return p, p != nil, err
 	}
 	w, err := s.newWork(ctx, kindInstall)
@@ -66,7 +66,7 @@ func (s *Store) install(ctx context.Context, archive string, progress func(done,
 	if err := extract(ctx, r, staged, progress); err != nil {
 		return nil, false, err
 	}
-	p, already, err := s.commit(w, m, staged)
+	p, already, err := s.commit(ctx, w, m, staged)
 	return p, already, err
 }
 
@@ -93,40 +93,69 @@ func extract(ctx context.Context, r *packager.Reader, staged string, progress fu
 
 // present looks for the package under its name. It returns nil and no error
 // if the name is free.
-func (s *Store) present(m *packager.Manifest) (*Package, error) {
+func (s *Store) present(ctx context.Context, m *packager.Manifest) (*Package, error) {
 	path := filepath.Join(s.Dir, m.DirName())
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
+	// What a removal does between its look and its rename is not to be seen.
+	unlock, err := s.lockPatiently(ctx)
+	switch {
+	case err == nil:
+		defer unlock()
+	case !notOurs(err):
+		return nil, err
+	}
+	return s.presentLocked(m)
+}
+
+// presentLocked is present for a holder of the store's lock.
+func (s *Store) presentLocked(m *packager.Manifest) (*Package, error) {
+	path := filepath.Join(s.Dir, m.DirName())
 	digest, err := m.Digest()
 	if err != nil {
 		return nil, err
 	}
 	p, err := s.load(m.DirName())
+	if err != nil {
+		if _, serr := os.Lstat(path); errors.Is(serr, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: %s is no package (%w): move it away, or import it if it is one of the old script's", ErrDifferent, path, err)
+	}
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %s is no package: move it away, or import it if it is one of the old script's", ErrDifferent, path)
 	case p.Digest != digest:
 		return nil, fmt.Errorf("%w: %s has digest %s, the archive %s: give the new one another id", ErrDifferent, p.Name, p.Digest, digest)
 	case p.State == StateBroken:
 		return nil, fmt.Errorf("%s is installed but broken (%s): remove it, then install it again: %w", p.Name, p.Detail, packager.ErrIntegrity)
 	}
 	// A process that died before its last sync may have left these to do.
-	if err := errors.Join(seal(path), atomicfile.SyncDir(s.Dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := errors.Join(seal(path), atomicfile.SyncDir(s.Dir)); err != nil && !notOurs(err) {
 		return nil, err
 	}
+	p.State, p.Detail = look(p)
 	return p, nil
 }
 
-// commit makes the package appear under its name.
-func (s *Store) commit(w *work, m *packager.Manifest, staged string) (*Package, bool, error) {
+// notOurs tells that a store is another account's or read-only: its packages
+// are what they are.
+func notOurs(err error) bool { return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) }
+
+// commit makes the package appear under its name. The lock is held until it is
+// sealed: a removal must not find the folder's mode changing under it.
+func (s *Store) commit(ctx context.Context, w *work, m *packager.Manifest, staged string) (*Package, bool, error) {
+	unlock, err := s.lockPatiently(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
 	final := filepath.Join(s.Dir, m.DirName())
-	err := atomicfile.RenameNew(staged, final)
+	err = atomicfile.RenameNew(staged, final)
 	if errors.Is(err, fs.ErrExist) {
 		// Somebody was faster.
-		p, err := s.present(m)
+		p, err := s.presentLocked(m)
 		if p == nil && err == nil {
 			err = fmt.Errorf("%w: %s came and went meanwhile: try again", ErrDifferent, final)
 		}

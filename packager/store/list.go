@@ -41,11 +41,11 @@ func (s *Store) List(ctx context.Context) ([]*Package, error) {
 // load reads the package in the directory of that base name.
 func (s *Store) load(base string) (*Package, error) {
 	p := &Package{Path: filepath.Join(s.Dir, base)}
-	info, err := os.Lstat(p.Path)
+	dir, err := os.Lstat(p.Path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
+	if !dir.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", p.Path)
 	}
 	at := filepath.Join(p.Path, packager.ManifestName)
@@ -69,6 +69,12 @@ func (s *Store) load(base string) (*Package, error) {
 	}
 	p.Name, p.Size, p.InstalledAt = p.Manifest.Name(), p.Manifest.Size(), info.ModTime()
 	p.State, p.Detail = look(p)
+	// A package that goes while it is looked at lacks files, and then is none.
+	if now, err := os.Lstat(p.Path); err != nil {
+		return nil, err
+	} else if !os.SameFile(dir, now) {
+		return nil, fmt.Errorf("%s was replaced while it was read: try again", p.Path)
+	}
 	return p, nil
 }
 

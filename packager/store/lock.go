@@ -13,13 +13,26 @@ import (
 	"github.com/gofrs/flock"
 )
 
-const lockPoll = 25 * time.Millisecond
+const (
+	lockPoll = 25 * time.Millisecond
+	// patience is how long an installation waits for a removal, which holds the
+	// lock while it deletes.
+	patience = time.Minute
+)
 
 // LockShared keeps packages from being removed until unlock is called. While
 // a removal runs, it waits if ctx has a deadline, else it gives up at once;
 // the error wraps [ErrBusy] and says who holds the lock.
 func (s *Store) LockShared(ctx context.Context) (unlock func(), err error) {
 	return s.lock(ctx, false, "shared")
+}
+
+// lockPatiently is LockShared for work that must not be lost to a removal that
+// happens to run.
+func (s *Store) lockPatiently(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.LockShared(ctx)
 }
 
 // lock takes the store's lock. The kernel frees it with the process; the text
