@@ -245,3 +245,41 @@ func TestInstallNeedsSpace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInstallKeepsOutOfARemoval holds the lock as a removal does, in the moment
+// between its chmod and its rename.
+func TestInstallKeepsOutOfARemoval(t *testing.T) {
+	s := newStore(t)
+	p := install(t, s, "a", "")
+	unlock, err := s.lock(context.Background(), true, "remove")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(p.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 4*lockPoll)
+		_, _, err := s.Install(ctx, sampleArchive(t, id, ""), nil)
+		cancel()
+		if !errors.Is(err, ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("install %s during a removal: %v", id, err)
+		}
+	}
+	if info, err := os.Lstat(p.Path); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the removal found its folder changed: %v, %v", info, err)
+	}
+	if _, err := os.Lstat(filepath.Join(s.Dir, "1bit-hrx-b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("installed without the lock: %v", err)
+	}
+	unlock()
+	for _, id := range []string{"a", "b"} {
+		p, _, err := s.Install(context.Background(), sampleArchive(t, id, ""), nil)
+		if err != nil || p.State != StateOK {
+			t.Errorf("install %s afterwards: %v, %v", id, p, err)
+		}
+	}
+	if left, err := os.ReadDir(s.staging()); err != nil || len(left) != 0 {
+		t.Errorf("left in staging: %v, %v", left, err)
+	}
+}

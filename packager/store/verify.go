@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -35,8 +36,9 @@ type Problem struct {
 
 // Verify compares every byte, mode and link of a package with the manifest
 // that p holds, and that with the one on disk. It finds every difference, not
-// only the first; the error is for what kept it from looking. progress may be
-// nil; it is told the bytes read and their total, by one goroutine at a time.
+// only the first; the error is for what kept it from looking, and wraps
+// [ErrNotInstalled] if the package was removed meanwhile. progress may be nil;
+// it is told the bytes read and their total, by one goroutine at a time.
 func (s *Store) Verify(ctx context.Context, p *Package, progress func(done, total int64)) (*Verification, error) {
 	v := &verifier{p: p, progress: progress, result: &Verification{ID: p.Name, Problems: []Problem{}}}
 	if err := v.run(ctx, s); err != nil {
@@ -46,6 +48,9 @@ func (s *Store) Verify(ctx context.Context, p *Package, progress func(done, tota
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What))
 	})
 	v.result.OK = len(v.result.Problems) == 0
+	if _, err := os.Lstat(p.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("verify %s: %w any more: it was removed meanwhile", p.Name, ErrNotInstalled)
+	}
 	return v.result, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,5 +96,21 @@ func TestVerifyComparesManifest(t *testing.T) {
 	cancel()
 	if _, err := s.Verify(cancelled, p, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestVerifyOfAPackageThatGoes(t *testing.T) {
+	s := newStore(t)
+	p := install(t, s, "a", "")
+	var once sync.Once
+	_, err := s.Verify(context.Background(), p, func(int64, int64) {
+		once.Do(func() {
+			if err := s.Remove(context.Background(), p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	if !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("got %v, which is no word of a removal", err)
 	}
 }
