@@ -94,9 +94,69 @@ func TestDropInEdited(t *testing.T) {
 		"empty":                "",
 		"zeros":                strings.Repeat("\x00", 80),
 		"windows":              strings.ReplaceAll(text, "\n", "\r\n"),
+		"a comment":            strings.Replace(text, "[Service]\n", "[Service]\n# mine\n", 1),
+		"a comment above":      "; mine\n" + text,
 	} {
 		if d, err := DecodeDropIn([]byte(edited)); !errors.Is(err, errNotOurs) {
 			t.Errorf("%s: read as %+v with error %v", name, d, err)
+		}
+	}
+}
+
+// What our section says can be read whatever a person has put around it; the first such line is named.
+func TestReadDropInEdited(t *testing.T) {
+	want := sampleDropIn()
+	data, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for name, tt := range map[string]struct{ text, edited string }{
+		"as we write it":  {text, ""},
+		"a setting":       {strings.Replace(text, "[Service]\n", "[Service]\nNice=5\n", 1), "line 5: Nice= is not ours"},
+		"a comment":       {strings.Replace(text, "[Service]\n", "[Service]\n# why\n", 1), "line 5: a comment"},
+		"two lines":       {"[Unit]\nAfter=x\n" + text, "line 1: an unknown"},
+		"a section last":  {text + "\n[Unit]\nPackage=x y z\n", "an unknown"},
+		"our own again":   {text + "[X-1bit]\nPackage=x y z\n", "repeated section"},
+		"a key again":     {text + "Package=x y z\n", "a repeated key"},
+		"a variable":      {strings.Replace(text, "\n\n[X", "\nEnvironment=A=1\n\n[X", 1), "without quotes"},
+		"a variable of 2": {strings.Replace(text, "\n\n[X", "\nEnvironment=\"LD_LIBRARY_PATH=1\"\n\n[X", 1), "set twice"},
+	} {
+		got, edited, err := readDropIn([]byte(tt.text))
+		if err != nil || (edited == nil) != (tt.edited == "") || !strings.Contains(errText(edited), tt.edited) {
+			t.Errorf("%s: edited %v, error %v", name, edited, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if _, err := DecodeDropIn([]byte(tt.text)); (err == nil) != (tt.edited == "") {
+			t.Errorf("%s: as a file to be replaced: %v", name, err)
+		}
+	}
+}
+
+func TestWithBlock(t *testing.T) {
+	d := ourFile("b", "a", rollbackRemove)
+	data, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"as we write it": string(data),
+		"edited":         strings.Replace(string(data), "[Service]\n", "[Service]\nNice=5\n", 1) + "[Unit]\nAfter=x\n",
+	} {
+		out := withBlock(withBlock([]byte(text), ref("b"), "one"), ref("b"), `two "words"`)
+		got, _, err := readDropIn(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, ok := blocked(got.Blocks, ref("b")); !ok || b.Reason != `two "words"` {
+			t.Errorf("%s: blocks %v", name, got.Blocks)
+		}
+		for line := range strings.Lines(text) {
+			if !strings.Contains(string(out), line) {
+				t.Errorf("%s: lost %q", name, line)
+			}
 		}
 	}
 }
@@ -122,6 +182,11 @@ func FuzzDecodeDropIn(f *testing.F) {
 		d, err := DecodeDropIn(data)
 		if err != nil {
 			return
+		}
+		// A line of a person's in front changes nothing of what is read.
+		read, edited, err := readDropIn(append([]byte("Nice=5\n"), data...))
+		if err != nil || edited == nil || !cmp.Equal(d, read) {
+			t.Fatalf("with a line in front: %+v, edited %v, %v", read, edited, err)
 		}
 		again, err := d.Encode()
 		if err != nil {

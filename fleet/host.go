@@ -33,6 +33,7 @@ type Host struct {
 	UnitDir  string // where drop-in folders are written, such as ~/.config/systemd/user
 	Connect  func(ctx context.Context) (*systemd.Manager, error)
 	Now      func() time.Time
+	UnitDirs []string     // more folders with units that may need a package, such as ~/.local/share/systemd/user
 	User     string       // who acts, for the records
 	Log      *slog.Logger // nil: nothing is logged
 
@@ -43,6 +44,7 @@ type Host struct {
 	LockWait     time.Duration // how long to wait for another command on the same unit; 0: one minute
 	LoadDeadline time.Duration // how long a started service may take until it answers; 0: five minutes
 
+	Root   string // "" is /: where etc, run, usr and home hold the machine's unit folders
 	Proc   string // "" is /proc
 	Cgroup string // "" is /sys/fs/cgroup
 	Sys    string // "" is /sys, for kernel parameters

@@ -283,7 +283,7 @@ func testUsage(t *testing.T, in *inside) {
 		t.Errorf("services %s, %v", show(all), err)
 	}
 	for id, want := range map[string][]string{
-		"aaa0001": {"named in " + s.path(s.unit)},
+		"aaa0001": {"named in " + s.path(s.unit), "served before in used.service"},
 		"bbb0002": {"live in used.service", "served before in used.service", "what a rollback goes to in used.service"},
 		"ccc0003": {"armed in used.service", "on disk for used.service"},
 		"ddd0004": nil,

@@ -50,8 +50,12 @@ func runInside(t *testing.T) {
 		"fifty at once":                         testConcurrent,
 		"cut off":                               testCutOff,
 		"the files of the rollback are damaged": testDamagedPrev,
+		"roll back after a return":              testRollbackAfterReturn,
+		"roll back what was edited":             testRollbackOfEdited,
+		"something is in the way of .prev":      testPrevInTheWay,
 		"unblock and unswitch":                  testUnblockAndUnswitch,
 		"usage and discovery":                   testUsage,
+		"a stopped instance needs its package":  testStoppedInstance,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, in) })
 	}
@@ -310,6 +314,11 @@ func (s *service) fails(name string, want error, texts []string, act func() (*fl
 func (s *service) snapshot() string {
 	var b strings.Builder
 	for _, name := range s.files() {
+		info, err := os.Lstat(s.path(s.unit+".d", name))
+		if err == nil && !info.Mode().IsRegular() {
+			fmt.Fprintf(&b, "== %s\n%v", name, info.Mode())
+			continue
+		}
 		data, err := os.ReadFile(s.path(s.unit+".d", name))
 		if err != nil {
 			s.Fatal(err)

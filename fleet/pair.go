@@ -31,7 +31,8 @@ func (p pair) read(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is not a regular file", ErrRefused, p.path(name))
+		err = fmt.Errorf("%w: %s is %s, which this program neither follows nor replaces: remove it, or put a file there",
+			ErrRefused, p.path(name), kind(info.Mode()))
 	}
 	if err != nil {
 		return nil, err
@@ -42,10 +43,21 @@ func (p pair) read(name string) ([]byte, error) {
 	return os.ReadFile(p.path(name))
 }
 
+// kind says what lies where a file should.
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
+	}
+	return "not a regular file"
+}
+
 // maxDropIn bounds what is read as a file of ours.
 const maxDropIn = 1 << 20
 
-// decode reads one of the files; nil when it is not there.
+// decode reads one of the files, which must be exactly as we write it; nil when it is not there.
 func (p pair) decode(name string) (*DropIn, error) {
 	data, err := p.read(name)
 	if err != nil || data == nil {
@@ -175,9 +187,10 @@ func (p pair) settle() (changed, inPlace bool, err error) {
 
 // inPlace tells whether the swap of what is staged has happened: then what is staged is older than what is active.
 func (p pair) inPlace() bool {
-	active, errActive := p.decode(dropInName)
+	data, errActive := p.read(dropInName)
+	active, _, errRead := readDropIn(data) // a person may have edited it since
 	staged, errStaged := p.decode(nextName)
-	if errActive != nil || errStaged != nil || active == nil || staged == nil {
+	if errActive != nil || errRead != nil || errStaged != nil || active == nil || staged == nil {
 		return false
 	}
 	return active.Generation > staged.Generation
@@ -200,6 +213,21 @@ func sum(data []byte) string {
 	}
 	s := sha256.Sum256(data)
 	return hex.EncodeToString(s[:])
+}
+
+// setAside renames what is in the way of one of our names to a free name beside it, whatever it is. A link is not
+// followed.
+func (p pair) setAside(name string) (as string, err error) {
+	for i := 1; i < 100; i++ {
+		as = fmt.Sprintf("%s.%d", name, i)
+		if err = atomicfile.RenameNew(p.path(name), p.path(as)); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %s is in the way and cannot be moved, remove it: %w", ErrRefused, p.path(name), err)
+	}
+	return as, atomicfile.SyncDir(p.dir)
 }
 
 // removePrev removes .prev, if there is one.

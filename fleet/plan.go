@@ -21,12 +21,12 @@ type plan struct {
 // plan works a switch out. It changes nothing.
 func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan, error) {
 	to := refOf(pkg)
-	if v.activeErr != nil {
-		return nil, fmt.Errorf("%w: %w: move what is yours into a file of its own", ErrRefused, v.activeErr)
-	}
 	if b, ok := blocked(v.blocks(), to); ok {
 		return nil, fmt.Errorf("%w: %s is blocked for this service: %s (lift it with: 1bit pkg unblock %s %s)",
 			ErrRefused, pkg.Name, b.Reason, s.unit, pkg.Name)
+	}
+	if err := v.foreign(); err != nil {
+		return nil, err
 	}
 	if what, bound := boundCommand(v.disk, v.place); bound {
 		return nil, fmt.Errorf("%w: ExecStart= itself names a package (%s), which no variable can move; take it over with: 1bit pkg adopt %s",

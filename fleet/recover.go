@@ -83,6 +83,7 @@ func (h *Host) finish(ctx context.Context, m *systemd.Manager, unit string, p pa
 		return closing{}, err
 	}
 	var refusal error
+	// A file that a person edited since is not taken away any more.
 	if d, err := DecodeDropIn(data); err == nil && d.RolledBackFrom.isZero() {
 		if _, _, refusal = h.readBack(ctx, m, unit, d, specs); refusal != nil && !errors.Is(refusal, ErrRefused) {
 			return closing{}, refusal

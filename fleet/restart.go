@@ -42,7 +42,7 @@ func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome
 	if err == nil || !errors.As(err, &bad) {
 		return err
 	}
-	if v.active == nil || !v.active.RolledBackFrom.isZero() || !v.active.Package.same(armed) {
+	if v.active == nil || v.active.rolledBack() || !v.active.Package.same(armed) {
 		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, orNothing(armed.Name), err)
 	}
 	return s.giveBack(ctx, armed, bad, watch, out)

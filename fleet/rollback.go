@@ -1,11 +1,13 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,22 +124,23 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 	if errors.Is(v.activeErr, ErrRefused) {
 		return v.activeErr
 	}
-	switch {
-	case v.activeErr != nil:
-		out.Notes = append(out.Notes, fmt.Sprintf("it was edited: %v", v.activeErr))
-	case v.active == nil && v.prev == nil:
+	if v.active == nil && v.activeErr == nil && v.prev == nil && v.prevErr == nil {
 		return fmt.Errorf("%w: there is no switch to roll back", ErrRefused)
-	case v.active == nil:
-		out.Notes = append(out.Notes, fmt.Sprintf("%s was rolled back already; nothing of this program is in force", v.prev.Package.Name))
-		return nil
-	case !v.active.RolledBackFrom.isZero():
-		out.From, out.To = v.active.Package.Name, v.active.Package.Name
-		out.Notes = append(out.Notes, fmt.Sprintf("%s was rolled back to %s already", v.active.RolledBackFrom.Name, v.active.Package.Name))
+	}
+	w, done := v.away()
+	if done != "" {
+		out.From, out.To = w.to.Name, w.to.Name
+		out.Notes = append(out.Notes, done)
 		return nil
 	}
-	w, err := s.away(v, files)
-	if err != nil {
-		return err
+	if w.rebuilt {
+		d, err := v.rebuild(w.to)
+		if err == nil {
+			w.file, err = d.Encode()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := s.verifyTarget(ctx, w.to, w.from); err != nil {
 		return err
@@ -155,42 +158,46 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 type away struct {
 	from, to PackageRef
 	file     []byte // what comes in place, nil: nothing does
-	rebuilt  bool   // .prev is missing or another switch's: file has to be written
+	rebuilt  bool   // .prev is missing or another switch's: file has to be made, and written
 }
 
-// away works out where a rollback goes.
-func (s *session) away(v *view, files pair) (away, error) {
-	if v.active == nil { // edited: only .prev can say
-		if v.prev != nil && !v.prev.RolledBackFrom.isZero() {
-			data, err := files.read(prevName)
-			return away{from: v.prev.RolledBackFrom, to: v.prev.Package, file: data}, err
+// away decides where a rollback goes, from what our files say alone. done says why it changes nothing.
+func (v *view) away() (w away, done string) {
+	switch a := v.active; {
+	case a == nil && v.activeErr == nil:
+		name := "a package"
+		if v.prev != nil {
+			name = v.prev.Package.Name
 		}
-		return away{}, nil
+		return away{}, fmt.Sprintf("%s was rolled back already; nothing of this program is in force", name)
+	case a == nil && v.prev != nil && !v.prev.rolledBack():
+		// Only a rollback leaves such a .prev: it is what was put away.
+		return away{}, fmt.Sprintf("%s was rolled back already, and what is in force cannot be read: %v", v.prev.Package.Name, v.activeErr)
+	case a == nil && v.prev != nil:
+		return away{from: v.prev.RolledBackFrom, to: v.prev.Package, file: v.prevData}, ""
+	case a == nil:
+		return away{}, ""
+	case a.rolledBack():
+		return away{to: a.Package}, fmt.Sprintf("%s was rolled back to %s already", a.RolledBackFrom.Name, a.Package.Name)
 	}
-	w := away{from: v.active.Package, to: v.active.ServedBefore}
+	w = away{from: v.active.Package, to: v.active.ServedBefore}
 	if v.active.Rollback == rollbackRemove {
-		return w, nil
+		return w, ""
 	}
 	if d := v.rollbackFile(); d != nil {
-		data, err := files.read(prevName)
-		w.to, w.file = d.Package, data
-		return w, err
+		w.to, w.file = d.Package, v.prevData
+		return w, ""
 	}
-	// The file that was written ahead is gone. The active one still says where to go.
-	if w.to.isZero() {
-		return w, nil
-	}
-	p := past{active: v.active}
+	w.rebuilt = !w.to.isZero() // the file that was written ahead is gone, and the active one still says where to go
+	return w, ""
+}
+
+// rebuild makes the file that a rollback of the active one puts in place.
+func (v *view) rebuild(to PackageRef) (*DropIn, error) {
 	next := *v.active
-	d, err := p.file(w.to, &next, func(env []Assignment, to PackageRef) ([]Assignment, error) {
+	return past{active: v.active}.file(to, &next, func(env []Assignment, to PackageRef) ([]Assignment, error) {
 		return binding(env).move(v.place, to.Path)
 	})
-	if err != nil {
-		return w, err
-	}
-	w.rebuilt = true
-	w.file, err = d.Encode()
-	return w, err
 }
 
 // verifyTarget refuses a target that is not there or not as its digest says.
@@ -234,8 +241,48 @@ func (s *session) verifyTarget(ctx context.Context, to, from PackageRef) error {
 func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act, reason string, out *Outcome) error {
 	ctx, cancel := begun(ctx)
 	defer cancel()
+	// A return is no rollback by hand: another one may follow. The file that was written ahead does not know of
+	// returns, so where there is room a better one comes in place.
+	if file := s.returning(v, w, act, reason); file != nil {
+		better := w
+		better.file = file
+		err := s.put(ctx, v, better, act, reason, out, func() error {
+			return atomicfile.Write(files.path(dropInName), file, 0o644)
+		})
+		if err == nil {
+			s.writeAhead(files, out)
+			return nil
+		}
+		s.h.log().Info("return falls back on the file that was written ahead", "unit", s.unit, "error", err)
+	}
+	if w.file == nil || w.rebuilt {
+		if err := s.setAside(files, v, out); err != nil {
+			return err
+		}
+	}
+	if w.file != nil && reason != "" {
+		if file := withBlock(w.file, w.from, reason); w.rebuilt || atomicfile.Write(files.path(prevName), file, 0o644) == nil {
+			w.file = file
+		}
+	}
+	return s.put(ctx, v, w, act, reason, out, func() error {
+		if w.rebuilt {
+			if err := atomicfile.Write(files.path(prevName), w.file, 0o644); err != nil {
+				return err
+			}
+		}
+		if err := files.putAway(w.file != nil); err != nil || w.file != nil || v.active == nil {
+			return err
+		}
+		// It lies beside as .prev now and remembers the block, with the reason where there is room for it.
+		_ = atomicfile.Write(files.path(prevName), withBlock(v.activeData, w.from, or(reason, blockedByRollback)), 0o644)
+		return nil
+	})
+}
+
+// put makes a change and has it loaded, with its records around it.
+func (s *session) put(ctx context.Context, v *view, w away, act, reason string, out *Outcome, change func() error) error {
 	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
-	w = s.withReason(files, w, reason)
 	intent, err := s.h.intend(ctx, entry{
 		Unit: s.unit, Act: act, From: w.from.Name, To: w.to.Name, Digest: w.to.Digest,
 		Old: sum(v.activeData), New: sum(w.file), Reason: reason,
@@ -244,15 +291,8 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 	if err != nil {
 		note("not recorded: %v", err)
 	}
-	if w.rebuilt {
-		err = atomicfile.Write(files.path(prevName), w.file, 0o644)
-	} else {
-		err = nil
-	}
-	if err == nil {
-		err = files.putAway(w.file != nil)
-	}
-	if now, rerr := files.read(dropInName); rerr != nil || sum(now) != sum(w.file) {
+	err = change()
+	if now, rerr := (pair{s.h.dropInDir(s.unit)}).read(dropInName); rerr != nil || sum(now) != sum(w.file) {
 		if err == nil {
 			err = errors.New("the file in place is not the expected one")
 		}
@@ -265,12 +305,8 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 		note("it may not outlive a power loss: %v", err)
 	}
 	out.Changed = true
-	if w.file == nil && v.active != nil {
-		// The file lies beside as .prev now and remembers the block, with the reason where there is room for it.
-		v.active.block(w.from, or(reason, blockedByRollback))
-		if data, err := v.active.Encode(); err == nil {
-			_ = atomicfile.Write(files.path(prevName), data, 0o644)
-		}
+	if edited := or(errText(v.activeEdited), errText(v.activeErr)); edited != "" {
+		note("it was edited by hand (%s): all of it lies in %s now", edited, prevName)
 	}
 	result := s.load(ctx, w, out)
 	s.h.log().Info("rolled back", "unit", s.unit, "act", act, "from", w.from.Name, "to", w.to.Name, "reason", reason)
@@ -282,26 +318,85 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 	return nil
 }
 
-// withReason puts the reason of the block into the files where there is room for it.
-func (s *session) withReason(files pair, w away, reason string) away {
-	if reason == "" || w.file == nil {
-		return w
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// returning is the file that a return puts in place, nil where the act is none, or where a line of a person's would
+// be lost.
+func (s *session) returning(v *view, w away, act, reason string) []byte {
+	if act != actReturn || w.file == nil || v.active == nil || v.activeEdited != nil {
+		return nil
 	}
 	d, err := DecodeDropIn(w.file)
 	if err != nil {
-		return w
+		return nil
 	}
+	d.Act, d.By, d.At = actReturn, s.h.User, s.h.Now().UTC().Truncate(time.Second)
 	d.block(w.from, reason)
 	data, err := d.Encode()
 	if err != nil {
-		return w
+		return nil
 	}
-	if w.rebuilt {
-		w.file = data
-	} else if atomicfile.Write(files.path(prevName), data, 0o644) == nil {
-		w.file = data
+	return data
+}
+
+// writeAhead brings .prev up to date after a return: the file of the next rollback, or none where that removes
+// ours. Where it fails a rollback makes that file itself.
+func (s *session) writeAhead(files pair, out *Outcome) {
+	v := &view{place: s.place}
+	err := v.readPair(files)
+	if err == nil && v.active != nil && v.prevErr == nil && v.prevEdited == nil {
+		var d *DropIn
+		switch {
+		case v.active.Rollback == rollbackRemove || v.active.ServedBefore.isZero():
+			err = files.removePrev()
+		default:
+			if d, err = v.rebuild(v.active.ServedBefore); err == nil {
+				err = writeDropIn(files, prevName, d)
+			}
+		}
 	}
-	return w
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("the file of the next rollback is not written ahead: %v", err))
+	}
+}
+
+// setAside makes way for a file that is put away as .prev: what lies there and is not plainly ours stays, under
+// another name.
+func (s *session) setAside(files pair, v *view, out *Outcome) error {
+	why := v.prevErr
+	if why == nil {
+		why = v.prevEdited
+	}
+	if why == nil {
+		return nil
+	}
+	as, err := files.setAside(prevName)
+	if err != nil && as == "" {
+		return err
+	}
+	out.Notes = append(out.Notes, fmt.Sprintf("what lay at %s is %s now (%v)", prevName, as, why))
+	return nil
+}
+
+// withBlock adds a block to a file as one line, and leaves every other as it is.
+func withBlock(file []byte, p PackageRef, reason string) []byte {
+	if d, err := DecodeDropIn(file); err == nil {
+		d.block(p, reason)
+		if data, err := d.Encode(); err == nil {
+			return data
+		}
+	}
+	head, tail, ok := bytes.Cut(file, []byte("\n["+section+"]\n"))
+	if !ok || p.isZero() {
+		return file
+	}
+	line := fmt.Sprintf("\n[%s]\nBlocked=%s %s %s\n", section, quoteField(p.Name), quoteField(p.Digest), quoteField(reason))
+	return slices.Concat(head, []byte(line), tail)
 }
 
 // load has the change loaded and says how that went.
@@ -316,7 +411,7 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 		return resultWritten
 	}
 	if w.file != nil {
-		d, err := DecodeDropIn(w.file)
+		d, _, err := readDropIn(w.file)
 		if err == nil {
 			s.loaded, _, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs)
 		}

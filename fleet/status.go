@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -84,57 +83,6 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 	return s, nil
 }
 
-// discover lists the services of which a variable, the command, a process or a file of ours points at a package.
-func (h *Host) discover(ctx context.Context, m *systemd.Manager) ([]string, error) {
-	names, err := m.Services(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pl, found := h.place(), make([]string, len(names))
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(asking)
-	for i, name := range names {
-		group.Go(func() error {
-			u, err := m.Unit(gctx, name)
-			if errors.Is(err, systemd.ErrNoUnit) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if h.concerns(u, pl) {
-				found[i] = u.ID
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	slices.Sort(found)
-	found = slices.Compact(found)
-	if len(found) > 0 && found[0] == "" {
-		found = found[1:]
-	}
-	return found, nil
-}
-
-// concerns tells whether a unit has anything to do with a package.
-func (h *Host) concerns(u *systemd.Unit, pl *place) bool {
-	if h.exists(u.ID) || len(inEnvironment(loadedEnvironment(u), pl)) > 0 {
-		return true
-	}
-	if _, bound := boundCommand(u, pl); bound {
-		return true
-	}
-	live, _, err := h.live(u, pl, nil)
-	if err != nil || live == nil {
-		return false
-	}
-	_, ok := live.runs()
-	return ok
-}
-
 // service describes one unit. health is what is known of it already, "" to ask.
 func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit, pl *place, specs systemd.Specifiers, health string) (*Service, error) {
 	v, err := h.view(u, pl, specs)
@@ -201,8 +149,10 @@ func (h *Host) describeOurs(v *view, s *Service) {
 	for _, b := range v.blocks() {
 		s.Blocked = append(s.Blocked, Refused{b.Name, b.Reason})
 	}
-	if v.activeErr != nil {
-		s.warn("%v", v.activeErr)
+	for _, err := range []error{v.activeErr, v.activeEdited, v.prevErr, v.prevEdited} {
+		if err != nil {
+			s.warn("%v", err)
+		}
 	}
 	d := v.active
 	if d == nil {
@@ -212,7 +162,7 @@ func (h *Host) describeOurs(v *view, s *Service) {
 		return
 	}
 	s.RolledBack = d.RolledBackFrom.Name
-	if !d.ServedBefore.isZero() && d.RolledBackFrom.isZero() {
+	if !d.ServedBefore.isZero() && !d.rolledBack() {
 		s.ServedBefore = &Served{d.ServedBefore.Name}
 	}
 	if key, a, ok := winner(v.settings, v.path, d); ok {
@@ -220,10 +170,7 @@ func (h *Host) describeOurs(v *view, s *Service) {
 		s.warn("something wins over our drop-in: %s", describe(key, a))
 	}
 	s.Shadowed = shadowed(v.settings, v.path, d)
-	if data, err := d.Encode(); err == nil && string(data) != string(v.activeData) {
-		s.warn("%s was edited by hand; the next switch writes it anew", v.path)
-	}
-	if d.Rollback == rollbackExchange && d.RolledBackFrom.isZero() && v.rollbackFile() == nil {
+	if d.Rollback == rollbackExchange && !d.rolledBack() && v.rollbackFile() == nil {
 		s.warn("%s is missing or not of this switch: a rollback has to write it and needs space", prevName)
 	}
 }

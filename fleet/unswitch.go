@@ -32,12 +32,12 @@ func (s *session) unblock(ctx context.Context, name string, out *Outcome) error 
 	if err := v.readPair(files); err != nil {
 		return err
 	}
-	if v.activeErr != nil {
-		return v.activeErr
-	}
 	ref := PackageRef{Name: name}
-	if _, ok := blocked(v.blocks(), ref); !ok {
+	if _, ok := blocked(v.blocks(), ref); !ok && v.activeErr == nil {
 		return fmt.Errorf("it is not blocked: %w", fs.ErrNotExist)
+	}
+	if err := v.foreign(); err != nil {
+		return err
 	}
 	out.Changed = true
 	if lone := v.lone(); lone != nil {
@@ -89,9 +89,8 @@ func (s *session) unswitch(ctx context.Context, out *Outcome) error {
 	if err != nil {
 		return err
 	}
-	files := pair{s.h.dropInDir(s.unit)}
-	data, err := files.read(dropInName)
-	if err != nil {
+	files, data := pair{s.h.dropInDir(s.unit)}, v.activeData
+	if err := v.foreign(); err != nil {
 		return err
 	}
 	base, err := v.without()

@@ -18,11 +18,15 @@ type view struct {
 	settings *systemd.Settings // of the files
 	place    *place
 
-	path       string // of our drop-in, spelled as the manager does
-	active     *DropIn
-	activeErr  error // why the active file cannot be read as ours
-	activeData []byte
-	prev       *DropIn
+	path         string // of our drop-in, spelled as the manager does
+	active       *DropIn
+	activeErr    error // why the active file does not say what ours do
+	activeEdited error // what in it is not ours
+	activeData   []byte
+	prev         *DropIn // the same of .prev
+	prevErr      error
+	prevEdited   error
+	prevData     []byte
 
 	armed  binding // loaded variables that point into a package
 	onDisk binding // the same of the files
@@ -49,29 +53,56 @@ func (h *Host) view(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 
 // readPair reads our two files. One that is not as we write it is an error of the view's, not of the reading.
 func (v *view) readPair(p pair) error {
-	data, err := p.read(dropInName)
-	switch {
-	case errors.Is(err, ErrRefused) || errors.Is(err, errNotOurs):
-		v.activeErr = err
-	case err != nil:
+	var err error
+	v.activeData, v.active, v.activeEdited, v.activeErr, err = p.look(dropInName)
+	if err != nil {
 		return fmt.Errorf("read our drop-in: %w", err)
-	case data != nil:
-		v.activeData = data
-		if v.active, err = DecodeDropIn(data); err != nil {
-			v.active, v.activeErr = nil, fmt.Errorf("read %s: %w", p.path(dropInName), err)
-		}
 	}
-	prev, err := p.decode(prevName)
-	if err == nil {
-		v.prev = prev
+	v.prevData, v.prev, v.prevEdited, v.prevErr, err = p.look(prevName)
+	if err != nil {
+		v.prevErr = err
+	}
+	return nil
+}
+
+// look reads one of the files as far as it can be read. why says why there is no d, edited what in the file is not
+// ours; err, that the file cannot be read at all.
+func (p pair) look(name string) (data []byte, d *DropIn, edited, why, err error) {
+	data, err = p.read(name)
+	if errors.Is(err, ErrRefused) || errors.Is(err, errNotOurs) {
+		return nil, nil, nil, err, nil
+	}
+	if err != nil || data == nil {
+		return nil, nil, nil, nil, err
+	}
+	d, edited, why = readDropIn(data)
+	if edited != nil {
+		edited = fmt.Errorf("read %s: %w", p.path(name), edited)
+	}
+	if why != nil {
+		why = fmt.Errorf("read %s: %w", p.path(name), why)
+	}
+	return data, d, edited, why, nil
+}
+
+// foreign refuses an act that would write our files anew, or remove them, where something in them is not ours.
+func (v *view) foreign() error {
+	for _, err := range []error{v.activeErr, v.activeEdited, v.prevErr, v.prevEdited} {
+		switch {
+		case err == nil:
+		case errors.Is(err, errNotOurs):
+			return fmt.Errorf("%w: %w: move what is yours into a file of its own", ErrRefused, err)
+		default:
+			return err
+		}
 	}
 	return nil
 }
 
 // rollbackFile is the .prev that belongs to the active file: the one that its rollback puts in place.
 func (v *view) rollbackFile() *DropIn {
-	if v.active == nil || v.prev == nil || v.active.Rollback != rollbackExchange || !v.active.RolledBackFrom.isZero() ||
-		v.prev.Generation != v.active.Generation || !v.prev.RolledBackFrom.same(v.active.Package) {
+	if v.active == nil || v.prev == nil || v.active.Rollback != rollbackExchange || v.active.rolledBack() ||
+		v.prev.Generation != v.active.Generation || !v.prev.rolledBack() || !v.prev.RolledBackFrom.same(v.active.Package) {
 		return nil
 	}
 	return v.prev
@@ -90,13 +121,14 @@ func (v *view) blocks() []Block {
 	if v.active != nil {
 		return v.active.Blocks
 	}
-	if d := v.lone(); d != nil {
-		if _, ok := blocked(d.Blocks, d.Package); ok {
-			return d.Blocks
-		}
-		return append(d.Blocks[:len(d.Blocks):len(d.Blocks)], Block{d.Package.Name, d.Package.Digest, blockedByRollback})
+	d := v.prev
+	if d == nil {
+		return nil
 	}
-	return nil
+	if _, ok := blocked(d.Blocks, d.Package); ok || d.rolledBack() {
+		return d.Blocks
+	}
+	return append(d.Blocks[:len(d.Blocks):len(d.Blocks)], Block{d.Package.Name, d.Package.Digest, blockedByRollback})
 }
 
 // generation is the next one: greater than that of every file of ours.

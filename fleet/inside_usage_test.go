@@ -1,0 +1,94 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// testStoppedInstance stops an instance of a template, which the manager then neither has loaded nor finds a file
+// for, and asks for its packages: with the manager, without one, and to remove them.
+func testStoppedInstance(t *testing.T, in *inside) {
+	const unit = "stopped@one.service"
+	s := &service{T: t, inside: in, unit: unit}
+	s.write("stopped@.service", "[Service]\nExecStart=/bin/sleep infinity\n")
+	s.write(unit+".d/hrx.conf", "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-aaa0001/hrx/llama/bin/llama-server\n")
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_, err := in.m.Stop(ctx, unit)
+		err = errors.Join(err, os.Chmod(s.path(unit+".d"), 0o755), os.RemoveAll(s.path(unit+".d")), os.Remove(s.path("stopped@.service")))
+		if err := errors.Join(err, in.m.Reload(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	s.reload()
+	s.switchTo("bbb0002")
+	if result, err := in.m.Start(t.Context(), unit); err != nil || result != "done" {
+		t.Fatalf("start: %s, %v", result, err)
+	}
+	s.await("hrx-bbb0002", fleet.HealthUnknown)
+	s.switchTo("ccc0003")
+	if _, err := in.m.Stop(t.Context(), unit); err != nil {
+		t.Fatal(err)
+	}
+	all, err := in.m.Services(t.Context())
+	if err != nil || slices.Contains(all, unit) {
+		t.Fatalf("the manager knows the instance already: %v", err)
+	}
+
+	found, err := in.host.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(found, func(one fleet.Service) bool {
+		return one.Unit == unit && one.Armed != nil && one.Armed.Package == "hrx-ccc0003" && one.ServedBefore != nil
+	}) {
+		t.Errorf("services %s, %v", show(found), err)
+	}
+	off := *in.host
+	off.Connect = func(ctx context.Context) (*systemd.Manager, error) {
+		return systemd.Connect(ctx, systemd.ConnectOptions{UID: in.uid, Root: "/nowhere"})
+	}
+	named, disk := "named in "+s.path(unit+".d", "hrx.conf"), "on disk for "+unit
+	before, back := "served before in "+unit, "what a rollback goes to in "+unit
+	uses := func(h *fleet.Host, want map[string][]string) {
+		t.Helper()
+		for id, reasons := range want {
+			got, err := h.UsedBy(t.Context(), in.pkgs[id])
+			slices.Sort(got)
+			if err != nil || !slices.Equal(got, reasons) {
+				t.Errorf("%s is used by %q, want %q (%v)", id, got, reasons, err)
+			}
+			if len(reasons) == 0 {
+				continue
+			}
+			if err := h.Store.Remove(t.Context(), in.pkgs[id], h.UsedBy); !errors.Is(err, store.ErrInUse) {
+				t.Fatalf("remove %s: %v", id, err)
+			}
+		}
+	}
+	uses(in.host, map[string][]string{
+		"aaa0001": {named, before}, "bbb0002": {before, back}, "ccc0003": {"armed in " + unit, disk}, "ddd0004": nil,
+	})
+	uses(&off, map[string][]string{
+		"aaa0001": {named, before}, "bbb0002": {before, back}, "ccc0003": {disk}, "ddd0004": nil,
+	})
+
+	// What was rolled back from is not needed any more.
+	s.rollback()
+	uses(&off, map[string][]string{"aaa0001": {named, before}, "bbb0002": {before, disk}, "ccc0003": nil})
+
+	// A folder that cannot be read may need anything.
+	if err := os.Chmod(s.path(unit+".d"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*fleet.Host{in.host, &off} {
+		if err := h.Store.Remove(t.Context(), in.pkgs["ddd0004"], h.UsedBy); !errors.Is(err, fs.ErrPermission) {
+			t.Fatalf("remove with an unreadable folder: %v", err)
+		}
+	}
+}
