@@ -74,8 +74,12 @@ func testRollbackAfterReturn(t *testing.T, in *inside) {
 				t.Fatal(err)
 			}
 		}
+		if _, err := in.host.Restart(t.Context(), s.unit, 0); err != nil {
+			t.Fatal(err)
+		}
 		s.restartOn("ccc0003")
 	}
+	s.chain()
 }
 
 // Lines that a person put into our files are passed over and never lost.

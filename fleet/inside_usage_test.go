@@ -33,7 +33,7 @@ func testStoppedInstance(t *testing.T, in *inside) {
 	if result, err := in.m.Start(t.Context(), unit); err != nil || result != "done" {
 		t.Fatalf("start: %s, %v", result, err)
 	}
-	s.await("hrx-bbb0002", fleet.HealthUnknown)
+	s.await("hrx-bbb0002", fleet.HealthLoading)
 	s.switchTo("ccc0003")
 	if _, err := in.m.Stop(t.Context(), unit); err != nil {
 		t.Fatal(err)

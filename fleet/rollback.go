@@ -65,24 +65,16 @@ func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, e
 	if s.unit, err = unitName(unit); err != nil {
 		return fail(err)
 	}
-	m, err := h.Connect(ctx)
-	switch {
-	case err == nil:
-		s.m = m
-		s.undo = append(s.undo, m.Close)
-		if s.specs, err = m.Specifiers(ctx); err != nil {
+	if s.m, err = h.Connect(ctx); err == nil {
+		s.undo = append(s.undo, s.m.Close)
+		err = s.known(ctx)
+	}
+	if err != nil {
+		if ctx.Err() != nil || !h.exists(s.unit) {
 			return fail(err)
 		}
-		u, err := m.Unit(ctx, s.unit)
-		if err == nil {
-			s.unit = u.ID
-		} else if !errors.Is(err, systemd.ErrNoUnit) || !h.exists(s.unit) {
-			return fail(err)
-		}
-	case errors.Is(err, systemd.ErrNoBus) && h.exists(s.unit):
+		s.m = nil
 		s.notes = append(s.notes, fmt.Sprintf("written, not loaded: %v", err))
-	default:
-		return fail(err)
 	}
 	if !h.exists(s.unit) {
 		return fail(fmt.Errorf("%w: %s was never switched by this program", ErrRefused, s.unit))
@@ -105,12 +97,32 @@ func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, e
 	}
 	s.undo = append(s.undo, unlock)
 	notes, err := h.recover(ctx, s.m, s.unit)
-	s.notes = append(s.notes, notes...)
-	if err != nil {
-		return fail(err)
+	if err != nil && s.m != nil { // the manager may be what is wrong: the files can be settled without it
+		notes = append(notes, err.Error())
+		var more []string
+		more, err = h.recover(ctx, nil, s.unit)
+		notes = append(notes, more...)
 	}
+	if err != nil {
+		notes = append(notes, err.Error())
+	}
+	s.notes = append(s.notes, notes...)
 	ok = true
 	return s, nil
+}
+
+// known asks the manager for what a rollback can do without. A unit of which only our files are left is no error.
+func (s *session) known(ctx context.Context) (err error) {
+	if s.specs, err = s.m.Specifiers(ctx); err != nil {
+		return err
+	}
+	u, err := s.m.Unit(ctx, s.unit)
+	if err == nil {
+		s.unit = u.ID
+	} else if errors.Is(err, systemd.ErrNoUnit) && s.h.exists(s.unit) {
+		err = nil
+	}
+	return err
 }
 
 // disarm puts the rollback file in place of the active one, or puts the active one away where there was none
