@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"slices"
 	"testing"
@@ -18,7 +20,8 @@ import (
 func testStoppedInstance(t *testing.T, in *inside) {
 	const unit = "stopped@one.service"
 	s := &service{T: t, inside: in, unit: unit}
-	s.write("stopped@.service", "[Service]\nExecStart=/bin/sleep infinity\n")
+	s.write("stopped@.service", fmt.Sprintf(
+		"[Service]\nExecStart=%%h/front-end serve -m %%h/model.gguf --port %d --parallel 2 --threads 1\n", freePort(t)))
 	s.write(unit+".d/hrx.conf", "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-aaa0001/hrx/llama/bin/llama-server\n")
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -33,7 +36,7 @@ func testStoppedInstance(t *testing.T, in *inside) {
 	if result, err := in.m.Start(t.Context(), unit); err != nil || result != "done" {
 		t.Fatalf("start: %s, %v", result, err)
 	}
-	s.await("hrx-bbb0002", fleet.HealthLoading)
+	s.await("hrx-bbb0002", fleet.HealthOK)
 	s.switchTo("ccc0003")
 	if _, err := in.m.Stop(t.Context(), unit); err != nil {
 		t.Fatal(err)
@@ -91,4 +94,14 @@ func testStoppedInstance(t *testing.T, in *inside) {
 			t.Fatalf("remove with an unreadable folder: %v", err)
 		}
 	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }

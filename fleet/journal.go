@@ -138,14 +138,15 @@ func lastSeq(entries []entry) int {
 	return last
 }
 
-// unfinished returns the last intent that has neither commit nor abort.
-func unfinished(entries []entry) (entry, bool) {
+// unfinished returns the last intent that has neither commit nor abort. One that its process still works on, as
+// held tells, does not count; nil stands for none.
+func unfinished(entries []entry, held func(entry) bool) (entry, bool) {
 	done := map[int]bool{}
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
 		if e.Phase != phaseIntent {
 			done[e.Seq] = true
-		} else if !done[e.Seq] {
+		} else if !done[e.Seq] && (held == nil || !held(e)) {
 			return e, true
 		}
 	}

@@ -31,10 +31,10 @@ func TestJournalFold(t *testing.T) {
 	if diff := cmp.Diff(want, fold(entries)); diff != "" {
 		t.Error(diff)
 	}
-	if e, ok := unfinished(entries); !ok || e.Seq != 4 {
+	if e, ok := unfinished(entries, nil); !ok || e.Seq != 4 {
 		t.Errorf("unfinished: %v %v", e, ok)
 	}
-	if e, ok := unfinished(entries[:6]); ok {
+	if e, ok := unfinished(entries[:6], nil); ok {
 		t.Errorf("all are finished, got %v", e)
 	}
 	if got := lastSeq(entries); got != 4 {

@@ -76,16 +76,19 @@ func tryLockDir(path string) (lock *dirLock, held bool, err error) {
 
 func (l *dirLock) release() { _ = l.dir.Close() }
 
+func (h *Host) lockWait() time.Duration {
+	if h.LockWait <= 0 {
+		return time.Minute
+	}
+	return h.LockWait
+}
+
 // lockUnit takes the lock of a unit's drop-in folder, making the folder where it is missing. done releases it
 // and removes a folder that is empty again. It waits up to h.LockWait; the error then wraps [ErrBusy].
 func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err error) {
 	dir := h.dropInDir(unit)
-	wait := h.LockWait
-	if wait <= 0 {
-		wait = time.Minute
-	}
 	busy := fmt.Errorf("%w: another switch, restart or rollback of %s is under way", ErrBusy, unit)
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, busy)
+	ctx, cancel := context.WithTimeoutCause(ctx, h.lockWait(), busy)
 	defer cancel()
 	made := false
 	for {

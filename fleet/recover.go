@@ -29,7 +29,7 @@ func (h *Host) recover(ctx context.Context, m *systemd.Manager, unit string) (no
 	if jerr != nil {
 		notes = append(notes, fmt.Sprintf("the journal cannot be read: %v", jerr))
 	}
-	intent, open := unfinished(entries)
+	intent, open := unfinished(entries, h.journal().held)
 	changed, inPlace, err := p.settle()
 	if err != nil {
 		return notes, fmt.Errorf("settle what an earlier command left in %s: %w", p.dir, err)

@@ -39,8 +39,11 @@ func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome
 	}
 	var bad *failure
 	err = s.start(ctx, armed, watch, out)
-	if err == nil || !errors.As(err, &bad) {
-		return err
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &bad) {
+		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
 	if v.active == nil || v.active.rolledBack() || !v.active.Package.same(armed) {
 		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, orNothing(armed.Name), err)
@@ -64,35 +67,74 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure,
 	to = or(or(armed.Name, to), "what the unit says without this program")
 	out.To = armed.Name
 	if err := s.start(ctx, armed, 0, out); err != nil {
-		return fmt.Errorf("restart %s: %s failed (%w), the service went back to %s, and that failed too: %w",
-			s.unit, failed.Name, bad, to, err)
+		too := ""
+		if errors.As(err, new(*failure)) {
+			too = ", and that failed too"
+		}
+		return fmt.Errorf("restart %s: %s failed (%w), the service went back to %s%s: %w",
+			s.unit, failed.Name, bad, to, too, err)
 	}
 	return fmt.Errorf("restart %s: %s failed: %w; %w: %s serves", s.unit, failed.Name, bad, ErrReturned, to)
 }
 
-// start restarts the unit, awaits the job, and checks the service. A *failure is the service's.
+// start restarts the unit, awaits the job, and checks the service. A *failure is the service's. The unit's lock is
+// held before and after, and not meanwhile: the owner may roll back at any moment. Then this act has no verdict.
 func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration, out *Outcome) error {
 	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: actRestart, From: pkg.Name, To: pkg.Name, Digest: pkg.Digest})
 	recorded := err == nil
 	if err != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
+	} else {
+		defer s.h.journal().hold(intent)()
 	}
-	notes, err := s.started(ctx, pkg, watch)
+	left := s.mark()
+	s.unlock()
+	notes, err := s.started(ctx, pkg, watch, func() error {
+		if s.mark() != left {
+			return errTaken
+		}
+		return nil
+	})
 	out.Restarted, s.health, s.loaded = true, "", nil
 	out.Notes = append(out.Notes, notes...)
-	end := closing{phase: phaseCommit, result: resultServes}
+	interrupted := ctx.Err() != nil
+	ctx, cancel := begun(ctx)
+	defer cancel()
+	if lerr := s.lock(ctx); lerr != nil { // the next command closes the intent
+		return fmt.Errorf("after the restart (%s): %w", or(errText(err), resultServes), lerr)
+	}
+	later, closed := "", false
+	if recorded {
+		later, closed = s.h.since(intent)
+	}
 	var bad *failure
+	end := closing{phase: phaseCommit, result: resultServes}
 	switch {
+	case later != "" || s.mark() != left:
+		err = fmt.Errorf("%w: %s; %s", errTaken, or(later, "its drop-in was changed"), s.stands(ctx))
+		end = closing{phase: phaseAbort, reason: err.Error()}
 	case errors.As(err, &bad):
 		end = closing{phase: phaseCommit, result: resultFailed, reason: bad.reason}
+	case err != nil && interrupted:
+		err = fmt.Errorf("interrupted before it was known to serve: %s, and nothing was taken back: %w", s.stands(ctx), err)
+		end = closing{phase: phaseAbort, reason: err.Error()}
 	case err != nil:
 		end = closing{phase: phaseAbort, reason: err.Error()}
 	}
 	s.h.log().Info("restarted", "unit", s.unit, "package", pkg.Name, "result", or(end.result, end.reason))
-	if recorded {
-		closed, cancel := begun(ctx)
-		defer cancel()
-		if err := s.h.close(closed, intent, end); err != nil {
+	if closed && end.phase == phaseCommit { // taken for one that was cut off
+		intent, err2 := s.h.intend(ctx, intent)
+		recorded = err2 == nil
+		if recorded {
+			err2 = s.h.close(ctx, intent, end)
+		}
+		if err2 != nil {
+			out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err2))
+		}
+		return err
+	}
+	if recorded && !closed {
+		if err := s.h.close(ctx, intent, end); err != nil {
 			out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
 		}
 	}
@@ -100,7 +142,7 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 }
 
 // started does the restart and waits for the verdict.
-func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Duration) (notes []string, err error) {
+func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Duration, taken func() error) (notes []string, err error) {
 	u, err := s.m.Unit(ctx, s.unit)
 	if err != nil {
 		return nil, err
@@ -124,12 +166,13 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 	if err != nil {
 		return nil, err
 	}
+	w.taken = taken
 	switch result {
 	case "done":
 	case "failed", "timeout":
 		return nil, failf("the start job ended with %q", result)
 	default:
-		return nil, fmt.Errorf("restart %s: the job ended with %q", s.unit, result)
+		return nil, fmt.Errorf("the job ended with %q", result)
 	}
 	err = w.serves(ctx, watch)
 	return w.notes, err

@@ -91,11 +91,9 @@ func (h *Host) beginRollback(ctx context.Context, unit, act string) (*session, e
 	default:
 		s.notes = append(s.notes, fmt.Sprintf("the store is not locked meanwhile: %v", err))
 	}
-	unlock, err = h.lockUnit(ctx, s.unit)
-	if err != nil {
+	if err := s.lock(ctx); err != nil {
 		return fail(err)
 	}
-	s.undo = append(s.undo, unlock)
 	notes, err := h.recover(ctx, s.m, s.unit)
 	if err != nil && s.m != nil { // the manager may be what is wrong: the files can be settled without it
 		notes = append(notes, err.Error())

@@ -23,6 +23,8 @@ type session struct {
 	notes []string
 	undo  []func()
 
+	release func() // gives the unit's lock back; nil: it is not held
+
 	// What is known already since the last change or restart, so that it need not be asked again.
 	health string
 	loaded *systemd.Unit
@@ -58,22 +60,15 @@ func (s *session) open(ctx context.Context, unit, act string, dry bool) (err err
 	}
 	s.undo = append(s.undo, unlock)
 	// Where the unit has a folder of this name it is locked before the manager is asked: the answer then holds.
-	locked, release := "", func() {}
-	s.undo = append(s.undo, func() { release() })
-	lock := func() error {
-		release()
-		done, err := h.lockUnit(ctx, s.unit)
-		if err != nil {
-			release = func() {}
-			return err
-		}
-		locked, release = s.unit, done
-		return nil
+	locked, lock := "", s.lockIdle
+	if dry {
+		lock = s.lock
 	}
 	if _, err := os.Lstat(h.dropInDir(s.unit)); err == nil {
-		if err := lock(); err != nil {
+		if err := lock(ctx); err != nil {
 			return err
 		}
+		locked = s.unit
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { s.loaded, err = h.unit(gctx, s.m, s.unit); return err })
@@ -86,7 +81,7 @@ func (s *session) open(ctx context.Context, unit, act string, dry bool) (err err
 		return fmt.Errorf("%w: the %s manager does not read %s", ErrRefused, h.Scope, h.UnitDir)
 	}
 	if s.unit != locked && (!dry || h.exists(s.unit)) {
-		if err := lock(); err != nil {
+		if err := lock(ctx); err != nil {
 			return err
 		}
 		s.loaded = nil // it may have changed until the lock was held
@@ -100,8 +95,46 @@ func (s *session) open(ctx context.Context, unit, act string, dry bool) (err err
 	return err
 }
 
+// lock takes the unit's lock.
+func (s *session) lock(ctx context.Context) error {
+	s.unlock()
+	release, err := s.h.lockUnit(ctx, s.unit)
+	if err == nil {
+		s.release = release
+	}
+	return err
+}
+
+func (s *session) unlock() {
+	if s.release != nil {
+		s.release()
+		s.release = nil
+	}
+}
+
+// lockIdle takes the unit's lock at a moment when no other command watches a restart of the unit. Only a rollback
+// does not wait for that.
+func (s *session) lockIdle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.h.lockWait(),
+		fmt.Errorf("%w: another command watches a restart of %s", ErrBusy, s.unit))
+	defer cancel()
+	for {
+		if err := s.lock(ctx); err != nil {
+			return err
+		}
+		if !s.h.restarting(s.unit) {
+			return nil
+		}
+		s.unlock()
+		if err := pause(ctx, 10*lockPoll); err != nil {
+			return err
+		}
+	}
+}
+
 // end gives everything back, in reverse order.
 func (s *session) end() {
+	s.unlock()
 	for _, f := range slices.Backward(s.undo) {
 		f()
 	}

@@ -26,6 +26,7 @@ type watched struct {
 	restarts   int
 	child      int // the server, once one was seen
 	notes      []string
+	taken      func() error // says that another command works on the unit now
 }
 
 // A failure is why a service did not pass its health check.
@@ -89,6 +90,9 @@ func (w *watched) ended(u *systemd.Unit) error {
 
 // look reads the unit and its processes and checks what must hold at every moment.
 func (w *watched) look(ctx context.Context) (procs []procInfo, child *Process, err error) {
+	if err := w.taken(); err != nil {
+		return nil, nil, err
+	}
 	u, err := w.m.Unit(ctx, w.unit)
 	if err != nil {
 		return nil, nil, err
