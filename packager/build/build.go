@@ -2,8 +2,10 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -144,13 +146,14 @@ func head(r *Recipe, o Options) (*packager.Manifest, error) {
 	return m, nil
 }
 
-// checkOut refuses an output folder that the package would take in.
+// checkOut refuses an output folder that the package would take in, by
+// whatever links either path leads through.
 func checkOut(r *Recipe, o Options) error {
-	tree, err := filepath.Abs(o.Tree)
+	tree, err := real(o.Tree)
 	if err != nil {
 		return fmt.Errorf("find tree: %w", err)
 	}
-	out, err := filepath.Abs(o.Out)
+	out, err := real(o.Out)
 	if err != nil {
 		return fmt.Errorf("find output folder: %w", err)
 	}
@@ -161,6 +164,26 @@ func checkOut(r *Recipe, o Options) error {
 		}
 	}
 	return nil
+}
+
+// real is the absolute path of a folder without links; what is not there yet
+// has none.
+func real(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for {
+		found, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			return filepath.Join(found, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return "", err
+		}
+		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
+	}
 }
 
 // checkEntryPoints says with the recipe's line what the manifest's own check

@@ -224,7 +224,21 @@ func TestBuildRefuses(t *testing.T) {
 			return os.WriteFile(o.RecipePath, []byte(strings.Replace(goodRecipe, "  - hrx\n", "  - .\n", 1)), 0o644)
 		}, `is reserved for the manifest`},
 		"output inside": {func(tree string, o *Options) error { o.Out = in(tree, "hrx/out"); return nil }, `recipe\.yaml:5: include hrx: takes in the output folder`},
-		"id bad":        {func(tree string, o *Options) error { o.ID = "a b"; return nil }, `id "a b" is not`},
+		"output inside by a link": {func(tree string, o *Options) error {
+			o.Out = filepath.Join(filepath.Dir(o.RecipePath), "link", "out")
+			return os.Symlink(in(tree, "hrx"), filepath.Dir(o.Out))
+		}, `recipe\.yaml:5: include hrx: takes in the output folder`},
+		"output inside a linked tree": {func(tree string, o *Options) error {
+			o.Out, o.Tree = in(tree, "hrx/llama/out/deeper"), filepath.Join(filepath.Dir(o.RecipePath), "link")
+			return os.Symlink(tree, o.Tree)
+		}, `recipe\.yaml:5: include hrx: takes in the output folder`},
+		"recipe a pipe": {func(tree string, o *Options) error {
+			o.RecipePath += ".pipe"
+			return syscall.Mkfifo(o.RecipePath, 0o644)
+		}, `read recipe .*: it is a pipe, not a file`},
+		"recipe a folder": {func(tree string, o *Options) error { o.RecipePath = tree; return nil }, `it is a folder, not a file`},
+		"recipe a device": {func(tree string, o *Options) error { o.RecipePath = "/dev/zero"; return nil }, `it is a device, not a file`},
+		"id bad":          {func(tree string, o *Options) error { o.ID = "a b"; return nil }, `id "a b" is not`},
 		"id unknown": {func(tree string, o *Options) error {
 			return os.WriteFile(o.RecipePath, []byte(strings.Replace(goodRecipe, "  engine:", "  motor:", 1)), 0o644)
 		}, `has no engine to take the id from`},

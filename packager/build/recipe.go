@@ -10,6 +10,7 @@ import (
 
 	"github.com/1bit-systems/pkg/packager"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 )
 
 // ErrRecipe is wrapped by every error about the recipe or about what the
@@ -36,11 +37,19 @@ type Recipe struct {
 // LoadRecipe reads and checks a recipe. Its errors wrap [ErrRecipe], except
 // where the file could not be read.
 func LoadRecipe(name string) (*Recipe, error) {
-	f, err := os.Open(name)
+	// Without waiting, should it be a pipe that nobody writes to.
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read recipe: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read recipe: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read recipe %s: it is a %s, not a file: %w", name, typeName(info.Mode()), ErrRecipe)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxRecipe+1))
 	if err != nil {
 		return nil, fmt.Errorf("read recipe: %w", err)

@@ -37,6 +37,9 @@ type work struct {
 func (s *Store) newWork(ctx context.Context, kind string) (*work, error) {
 	w, err := s.makeWork(ctx, kind)
 	if err != nil {
+		if notOurs(err) {
+			err = fmt.Errorf("%w (this account cannot write to the data home %s: use the account that owns it, or another data home)", err, s.Dir)
+		}
 		return nil, fmt.Errorf("make staging folder: %w", err)
 	}
 	return w, nil
@@ -45,6 +48,9 @@ func (s *Store) newWork(ctx context.Context, kind string) (*work, error) {
 func (s *Store) makeWork(ctx context.Context, kind string) (*work, error) {
 	if err := atomicfile.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(s.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the data home %s is a link to nothing: make the folder that it points to", s.Dir)
 	}
 	if err := os.Mkdir(s.staging(), 0o700); err == nil {
 		if err := atomicfile.SyncDir(s.Dir); err != nil {
