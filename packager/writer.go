@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -25,11 +26,14 @@ const (
 	blockSize = 32 << 10
 )
 
+// ErrChanged says that a content is not what the manifest says.
+var ErrChanged = errors.New("changed while it was packed")
+
 // WriteArchive writes the package as tar.zst to w: the top folder, the
 // manifest, then every entry in the manifest's order, with the content that
 // open returns for it. The same manifest and content give the same bytes,
 // whatever the machine. A content that is not what the manifest says is an
-// error: the file changed after the manifest was made. progress may be nil; it
+// error that wraps [ErrChanged]: the file changed after the manifest was made. progress may be nil; it
 // is told the bytes of content written and their total.
 func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File) (io.ReadCloser, error), progress func(done, total int64)) error {
 	manifest, err := m.Encode()
@@ -144,10 +148,13 @@ func (a *archive) entry(top string, f *File) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", f.Path, err)
 	}
-	if n != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-		return fmt.Errorf("%s changed while it was packed: %w", f.Path, ErrIntegrity)
+	if n == f.Size && hex.EncodeToString(sum.Sum(nil)) == f.SHA256 {
+		// It may have grown.
+		if _, err = io.ReadFull(r, make([]byte, 1)); err == io.EOF {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("%s %w: try again when nothing writes to it", f.Path, ErrChanged)
 }
 
 // Write counts content for the progress.

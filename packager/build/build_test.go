@@ -177,7 +177,7 @@ func TestBuildNoticesChange(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Build(context.Background(), o); !errors.Is(err, packager.ErrIntegrity) || !strings.Contains(err.Error(), "llama-server changed") {
+	if _, err := Build(context.Background(), o); !errors.Is(err, packager.ErrChanged) || !strings.Contains(err.Error(), "llama-server changed") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(o.Out); len(entries) != 0 {

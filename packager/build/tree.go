@@ -156,8 +156,12 @@ func hash(ctx context.Context, tree *os.Root, files []packager.File) error {
 			}
 			defer r.Close()
 			sum := sha256.New()
-			if f.Size, err = io.Copy(sum, r); err != nil {
+			n, err := io.Copy(sum, r)
+			if err != nil {
 				return fmt.Errorf("read %s of the tree: %w", f.Path, err)
+			}
+			if n != f.Size {
+				return fmt.Errorf("%s %w: try again when nothing writes to it", f.Path, packager.ErrChanged)
 			}
 			f.SHA256 = hex.EncodeToString(sum.Sum(nil))
 			return nil

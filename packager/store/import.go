@@ -56,6 +56,14 @@ func (s *Store) takeIn(ctx context.Context, dir string) (*Package, error) {
 	if old, err := s.load(base); err == nil && old.Digest != digest {
 		return nil, fmt.Errorf("%w: it was imported with digest %s and has %s now (%s): restore it, or delete %s to take it in as it is", ErrDifferent, old.Digest, digest, old.Detail, record)
 	}
+	// A record that cannot be read says nothing of what it knew, so it is not replaced.
+	if _, _, err := readSmall(record); err == nil {
+		if _, err := s.load(base); err != nil {
+			return nil, fmt.Errorf("%w: its record is damaged (%w): restore it, or delete %s to take it in as it is", ErrDifferent, err, record)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read its record: %w: make it readable, or delete it to take it in as it is", err)
+	}
 	b, err := m.Encode()
 	if err != nil {
 		return nil, err

@@ -206,3 +206,37 @@ func TestImportRefuses(t *testing.T) {
 		t.Errorf("not there: %v", err)
 	}
 }
+
+func TestImportKeepsARecordItCannotRead(t *testing.T) {
+	for name, damage := range map[string]func(record string) error{
+		"damaged": func(record string) error { return os.WriteFile(record, []byte("{"), 0o644) },
+		"cut":     func(record string) error { return os.Truncate(record, 100) },
+		"empty":   func(record string) error { return os.Truncate(record, 0) },
+		"a link": func(record string) error {
+			return errors.Join(os.Rename(record, record+"x"), os.Symlink(record+"x", record))
+		},
+		"a folder": func(record string) error { return errors.Join(os.Remove(record), os.Mkdir(record, 0o755)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			dir := oldScript(t, s, "1bit-hrx-x")
+			if _, err := s.Import(context.Background(), dir); err != nil {
+				t.Fatal(err)
+			}
+			record := s.record("1bit-hrx-x")
+			if err := damage(record); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Import(context.Background(), dir); err == nil || !strings.Contains(err.Error(), "delete") {
+				t.Errorf("got %v", err)
+			}
+			if after, err := os.Lstat(record); err != nil || !os.SameFile(before, after) {
+				t.Errorf("the record was replaced: %v", err)
+			}
+		})
+	}
+}
