@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
@@ -72,7 +75,7 @@ func (j journal) path() string { return filepath.Join(j.dir, journalName) }
 
 // entries reads the lines of one unit in order. A line that does not parse (torn by a crash) is dropped.
 func (j journal) entries(scope, unit string) ([]entry, error) {
-	data, err := os.ReadFile(j.path())
+	data, err := j.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -88,6 +91,34 @@ func (j journal) entries(scope, unit string) ([]entry, error) {
 	return out, nil
 }
 
+// maxJournal bounds what is read of a journal, in bytes: its end. maxSeq bounds the numbers that count.
+const (
+	maxJournal = 64 << 20
+	maxSeq     = 1 << 48
+)
+
+// read returns the bytes of the journal. Only a regular file is one: a pipe would never end.
+func (j journal) read() ([]byte, error) {
+	f, err := os.OpenFile(j.path(), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: j.path(), Err: atomicfile.ErrNotRegular}
+	}
+	if past := info.Size() - maxJournal; past > 0 {
+		if _, err := f.Seek(past, io.SeekStart); err != nil {
+			return nil, err
+		}
+	}
+	return io.ReadAll(io.LimitReader(f, maxJournal))
+}
+
 // parseJournal reads every whole line; a last line without a newline is torn and does not count.
 func parseJournal(data []byte) []entry {
 	var out []entry
@@ -98,7 +129,7 @@ func parseJournal(data []byte) []entry {
 		}
 		data = rest
 		var e entry
-		if json.Unmarshal(line, &e) != nil || e.Unit == "" || e.Seq <= 0 {
+		if json.Unmarshal(line, &e) != nil || e.Unit == "" || e.Seq <= 0 || e.Seq > maxSeq {
 			continue
 		}
 		out = append(out, e)

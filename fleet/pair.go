@@ -31,8 +31,7 @@ func (p pair) read(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is %s, which this program neither follows nor replaces: remove it, or put a file there",
-			ErrRefused, p.path(name), kind(info.Mode()))
+		err = notAFile(p.path(name), info.Mode())
 	}
 	if err != nil {
 		return nil, err
@@ -43,15 +42,16 @@ func (p pair) read(name string) ([]byte, error) {
 	return os.ReadFile(p.path(name))
 }
 
-// kind says what lies where a file should.
-func kind(mode fs.FileMode) string {
+// notAFile says in words what lies where a file should.
+func notAFile(path string, mode fs.FileMode) error {
+	kind := "not a regular file"
 	switch {
 	case mode.IsDir():
-		return "a folder"
+		kind = "a folder"
 	case mode&fs.ModeSymlink != 0:
-		return "a link"
+		kind = "a link"
 	}
-	return "not a regular file"
+	return fmt.Errorf("%w: %s is %s, which this program neither follows nor replaces: remove it", ErrRefused, path, kind)
 }
 
 // maxDropIn bounds what is read as a file of ours.
@@ -170,6 +170,9 @@ func (p pair) settle() (changed, inPlace bool, err error) {
 				return false, false, err
 			}
 		case name == nextName || name == prevNextName:
+			if !e.Type().IsRegular() {
+				return false, false, notAFile(p.path(name), e.Type())
+			}
 			staging = true
 		}
 	}

@@ -155,6 +155,9 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 	if err := s.verifyTarget(ctx, w.to, w.from); err != nil {
 		return err
 	}
+	if w.file == nil {
+		w.from, w.to = s.bare(ctx, w)
+	}
 	out.From, out.To = w.from.Name, w.to.Name
 	if pkg := s.place.pkg(w.to.Path); pkg != nil {
 		for _, problem := range s.h.missing(pkg.Manifest) {
@@ -162,6 +165,25 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 		}
 	}
 	return s.putAway(ctx, files, v, w, act, reason, out)
+}
+
+// bare names what is armed, and what the unit's own files arm when ours is gone, as far as that can be told.
+func (s *session) bare(ctx context.Context, w away) (from, to PackageRef) {
+	if s.m == nil {
+		return w.from, w.to
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return w.from, w.to
+	}
+	if from = w.from; from.isZero() {
+		from = v.armed.pkg(v.place)
+	}
+	settings, err := v.without()
+	if err != nil {
+		return from, w.to
+	}
+	return from, ofSettings(settings, v.place).pkg(v.place)
 }
 
 // away is a rollback worked out.
