@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -41,10 +42,7 @@ func testStoppedInstance(t *testing.T, in *inside) {
 	if _, err := in.m.Stop(t.Context(), unit); err != nil {
 		t.Fatal(err)
 	}
-	all, err := in.m.Services(t.Context())
-	if err != nil || slices.Contains(all, unit) {
-		t.Fatalf("the manager knows the instance already: %v", err)
-	}
+	s.awaitForgotten()
 
 	found, err := in.host.Status(t.Context())
 	if err != nil || !slices.ContainsFunc(found, func(one fleet.Service) bool {
@@ -75,15 +73,15 @@ func testStoppedInstance(t *testing.T, in *inside) {
 		}
 	}
 	uses(in.host, map[string][]string{
-		"aaa0001": {named, before}, "bbb0002": {before, back}, "ccc0003": {"armed in " + unit, disk}, "ddd0004": nil,
+		"aaa0001": {named}, "bbb0002": {before, back}, "ccc0003": {"armed in " + unit, disk}, "ddd0004": nil,
 	})
 	uses(&off, map[string][]string{
-		"aaa0001": {named, before}, "bbb0002": {before, back}, "ccc0003": {disk}, "ddd0004": nil,
+		"aaa0001": {named}, "bbb0002": {before, back}, "ccc0003": {disk}, "ddd0004": nil,
 	})
 
 	// What was rolled back from is not needed any more.
 	s.rollback()
-	uses(&off, map[string][]string{"aaa0001": {named, before}, "bbb0002": {before, disk}, "ccc0003": nil})
+	uses(&off, map[string][]string{"aaa0001": {named}, "bbb0002": {disk, before}, "ccc0003": nil})
 
 	// A folder that cannot be read may need anything.
 	if err := os.Chmod(s.path(unit+".d"), 0); err != nil {
@@ -94,6 +92,23 @@ func testStoppedInstance(t *testing.T, in *inside) {
 			t.Fatalf("remove with an unreadable folder: %v", err)
 		}
 	}
+}
+
+// awaitForgotten waits until the manager has unloaded the unit.
+func (s *service) awaitForgotten() {
+	s.Helper()
+	_ = s.m.ResetFailed(s.Context(), s.unit) // an error when it is forgotten already
+	for range 400 {
+		all, err := s.m.Services(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		if !slices.Contains(all, s.unit) {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	s.Fatal("the manager keeps the stopped instance loaded")
 }
 
 func freePort(t *testing.T) int {
