@@ -31,6 +31,7 @@ the evidence folder. Ends with 0 for pass, 8 for fail, 6 for no verdict.`,
 	}
 	c.Flags().StringVar(&opts.pkg, "package", "", "package to soak (required)")
 	c.Flags().StringVar(&opts.evidence, "evidence", "", "evidence folder, new or empty (default below the state folder)")
+	_ = c.RegisterFlagCompletionFunc("package", a.completePackages)
 	return c
 }
 

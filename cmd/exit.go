@@ -77,7 +77,7 @@ var errorClasses = []errorClass{
 	{store.ErrInUse, exitRefused, "switch the service to another package first"},
 	{store.ErrDifferent, exitIntegrity, "a package is never replaced: build it under another id, or remove the installed one"},
 	{store.ErrBusy, exitBusy, "try again when the other command has ended"},
-	{packager.ErrIntegrity, exitIntegrity, "fetch or build the package again; nothing was installed or changed"},
+	{packager.ErrIntegrity, exitIntegrity, "nothing was changed"},
 	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},
 	{systemd.ErrNoBus, exitFailed, ""},
 	{fleet.ErrRefused, exitRefused, ""},

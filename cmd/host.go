@@ -54,7 +54,10 @@ func (a *app) authorise(act string) error {
 		return fmt.Errorf("%w: %s needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
 			fleet.ErrRefused, act, a.config.policyFile)
 	}
-	if !ui.IsTerminal(a.stdin) || a.json() {
+	if a.json() {
+		return fmt.Errorf("%w: %s needs the owner's consent, and with -o json the owner is not asked", fleet.ErrRefused, act)
+	}
+	if !ui.IsTerminal(a.stdin) {
 		return fmt.Errorf("%w: %s needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
 			fleet.ErrRefused, act, a.config.policyFile)
 	}

@@ -15,6 +15,7 @@ import (
 func newPkgStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "status [UNIT…]", Short: "Show what services are configured to run and what they really run", Args: between(0, -1),
+		ValidArgsFunction: a.completeUnits,
 		Long: `Show for every service what is armed (what the next start uses), what is live (what its
 processes were started from, the main process and its child server told apart), what
 served before, and everything that stands in the way.`,
@@ -64,7 +65,10 @@ func serviceRow(s fleet.Service) []string {
 	} else {
 		state = "stopped"
 	}
-	if s.RestartPending {
+	switch {
+	case s.Live != nil && s.Live.Unreadable:
+		state = "not known"
+	case s.RestartPending:
 		state = "restart pending"
 	}
 	return []string{s.Unit, armed, live, before, s.Health, state}
@@ -105,7 +109,8 @@ func serviceNotes(s fleet.Service) []string {
 func newPkgHistoryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "history [UNIT]", Short: "Show which packages a service was moved between, when and by whom", Args: between(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgHistory(cmd.Context(), args) },
+		ValidArgsFunction: a.completeUnits,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPkgHistory(cmd.Context(), args) },
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +35,12 @@ func (a *app) runPkgInstall(ctx context.Context, file string) error {
 	}
 	bar.Close()
 	how := "is installed"
-	if already {
-		how = "was installed before and is as it should be"
+	switch {
+	case already && p.State == store.StateOK:
+		how = "was installed before and looks as it should"
+	case already:
+		return fmt.Errorf("%w: %s is installed and %s: %s; look with 1bit pkg verify %s, then remove it and install it again",
+			packager.ErrIntegrity, p.Name, p.State, p.Detail, p.Name)
 	}
 	return a.show(listed(p), say("%s %s in %s (%s)", p.Name, how, p.Path, p.Digest))
 }
@@ -122,12 +128,16 @@ func (a *app) runPkgList(ctx context.Context) error {
 func newPkgInspectCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect FILE|ID", Short: "Show what a package says of itself", Args: between(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgInspect(cmd.Context(), args[0]) },
+		ValidArgsFunction: a.completePackages,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPkgInspect(cmd.Context(), args[0]) },
 	}
 }
 
 func (a *app) runPkgInspect(ctx context.Context, what string) error {
 	var m *packager.Manifest
+	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		return usagef("%s is a folder: name an archive, or an installed package (1bit pkg list)", what)
+	}
 	if isFile(what) {
 		read, err := packager.ReadManifest(ctx, what)
 		if err != nil {
@@ -156,6 +166,7 @@ func (a *app) runPkgInspect(ctx context.Context, what string) error {
 func newPkgVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify [ID…]", Short: "Check every byte of installed packages", Args: between(0, -1),
+		ValidArgsFunction: a.completePackages,
 		Long: `Check every file of the named packages, or of all, against the manifest: digest, size,
 mode, link target, and files that do not belong there. Ends with 5 if any is not right.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgVerify(cmd.Context(), args) },
@@ -182,6 +193,9 @@ func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
 		doc.Packages = append(doc.Packages, v)
 	}
 	err = a.show(doc, func(w io.Writer) error {
+		if len(packages) == 0 {
+			fmt.Fprintf(w, "no package is installed in %s\n", a.config.DataHome)
+		}
 		for i, v := range doc.Packages {
 			name := packages[i].Name
 			if v.OK {
@@ -192,6 +206,7 @@ func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
 			for _, p := range v.Problems {
 				fmt.Fprintf(w, "  %s: %s\n", ui.Clean(p.Path), ui.Clean(p.What))
 			}
+			fmt.Fprintf(w, "  remove it and install it again: 1bit pkg remove %s (files that do not belong there may just be deleted)\n", name)
 		}
 		return nil
 	})
@@ -204,6 +219,7 @@ func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
 func newPkgRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove ID…", Short: "Remove packages that nothing needs", Args: between(1, -1),
+		ValidArgsFunction: a.completePackages,
 		Long: `Remove packages. One that a service has armed, runs, or would roll back to, that a unit
 file names, or that a process still uses, is refused with the reason.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgRemove(cmd.Context(), args) },
@@ -215,9 +231,22 @@ func (a *app) runPkgRemove(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
+	// All or nothing, as far as can be seen before the first one goes.
+	for _, p := range packages {
+		reasons, err := a.host().UsedBy(ctx, p)
+		if err != nil {
+			return err
+		}
+		if len(reasons) > 0 {
+			return fmt.Errorf("remove %s: %w: %s; nothing was removed", p.Name, store.ErrInUse, strings.Join(reasons, "; "))
+		}
+	}
 	removed := []string{}
 	for _, p := range packages {
 		if err := a.store().Remove(ctx, p, a.host().UsedBy); err != nil {
+			if len(removed) > 0 {
+				return fmt.Errorf("%w; removed before it: %s", err, join(removed))
+			}
 			return err
 		}
 		removed = append(removed, p.Name)

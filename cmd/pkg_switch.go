@@ -31,7 +31,7 @@ unless --restart says so; until then "1bit pkg status" says restart pending.
 A setting elsewhere that would win over the drop-in is refused with file and line.
 With --restart the service is restarted, must answer a real completion, and is watched;
 a package that fails is left for the one that served before (exit status 1).`,
-		Args: between(1, 2),
+		Args: between(1, 2), ValidArgsFunction: a.completeUnitThenPackage,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgSwitch(cmd.Context(), args, opts) },
 	}
 	f := c.Flags()
@@ -44,7 +44,7 @@ a package that fails is left for the one that served before (exit status 1).`,
 
 func (a *app) runPkgSwitch(ctx context.Context, args []string, opts pkgSwitchOptions) error {
 	p, err := a.store().Find(ctx, args[len(args)-1])
-	if len(args) == 1 && errors.Is(err, store.ErrNotInstalled) {
+	if errors.Is(err, store.ErrNotInstalled) {
 		return fmt.Errorf("%w (usage: 1bit pkg switch [UNIT] ID)", err)
 	}
 	if err != nil {
@@ -55,10 +55,17 @@ func (a *app) runPkgSwitch(ctx context.Context, args []string, opts pkgSwitchOpt
 	if err != nil {
 		return err
 	}
+	if opts.watch < 0 {
+		return usagef("--watch is %v: it is a time such as 60s", opts.watch)
+	}
 	o, err := h.Switch(ctx, unit, p, fleet.SwitchOptions{
 		Restart: opts.restart, Watch: opts.watch, DryRun: opts.dryRun, Verify: opts.verify,
 	})
-	return a.showOutcome(o, err, "")
+	sentence := ""
+	if opts.dryRun && o != nil && o.From != o.To {
+		sentence = fmt.Sprintf("%s would be armed with %s; it is armed with %s and stays so", o.Unit, o.To, or(o.From, "nothing of ours"))
+	}
+	return a.showOutcome(o, err, sentence)
 }
 
 func newPkgRestartCommand(a *app) *cobra.Command {
@@ -68,7 +75,7 @@ func newPkgRestartCommand(a *app) *cobra.Command {
 		Short: "Restart a service on the package that is armed",
 		Long: `Restart a service on the package that is armed, check its answers and watch it. A package
 that fails is left for the one that served before (exit status 1).`,
-		Args: between(0, 1),
+		Args: between(0, 1), ValidArgsFunction: a.completeUnits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h := a.host()
 			unit, err := a.unit(cmd.Context(), h, args)
@@ -91,7 +98,7 @@ func newPkgRollbackCommand(a *app) *cobra.Command {
 		Long: `Go back to the last package that this service was seen serving from. Needs no network, no
 state and no free space; repeated it changes nothing. The package that was left is blocked
 for this service until "1bit pkg unblock" lifts it.`,
-		Args: between(0, 1),
+		Args: between(0, 1), ValidArgsFunction: a.completeUnits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h := a.host()
 			unit, err := a.unit(cmd.Context(), h, args)
@@ -110,6 +117,7 @@ for this service until "1bit pkg unblock" lifts it.`,
 func newPkgUnblockCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "unblock UNIT ID", Short: "Let a service use a package again that it was rolled back from", Args: between(2, 2),
+		ValidArgsFunction: a.completeUnitThenPackage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[1]
 			if p, err := a.store().Find(cmd.Context(), name); err == nil {
@@ -124,6 +132,7 @@ func newPkgUnblockCommand(a *app) *cobra.Command {
 func newPkgUnswitchCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "unswitch UNIT", Short: "Remove every trace of ours from a unit", Args: between(1, 1),
+		ValidArgsFunction: a.completeUnits,
 		Long: `Remove our drop-in and what lies beside it, and reload. The unit is then as its owner wrote
 it; what runs is not touched.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

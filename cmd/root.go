@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -19,6 +21,7 @@ trivial to roll back. Only the owner restarts.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("1bit {{.Version}}\n")
+	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	f := root.PersistentFlags()
 	f.StringVarP(&a.flags.output, "output", "o", "text", "output format: text or json")
@@ -30,6 +33,12 @@ trivial to roll back. Only the owner restarts.`,
 	f.BoolVar(&a.flags.quiet, "quiet", false, "no progress")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours (also NO_COLOR)")
 	f.StringVar(&a.flags.logLevel, "log-level", "warn", "log on standard error: debug, info, warn or error")
+	for flag, values := range map[string][]string{
+		"output": {"text", "json"}, "scope": {"user", "system"}, "log-level": {"debug", "info", "warn", "error"},
+	} {
+		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	root.SetHelpCommand(newHelpCommand(root))
 	root.AddCommand(newPkgCommand(a), newAcceptCommand(a), newExitCodesTopic())
 	return root
 }
@@ -55,7 +64,7 @@ func newAcceptCommand(a *app) *cobra.Command {
 // not a page of help with exit status 0.
 func group(name, short string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Args: noSubcommand,
+		Use: name, Short: short, Args: noSubcommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 }
@@ -64,7 +73,11 @@ func noSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("unknown command %q for %q: see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+	meant := ""
+	if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+		meant = " (did you mean " + strings.Join(close, " or ") + "?)"
+	}
+	return usagef("unknown command %q for %q%s: see %s --help", args[0], cmd.CommandPath(), meant, cmd.CommandPath())
 }
 
 // exactly, atLeast and between are argument counts whose violation is wrong usage.
@@ -74,5 +87,20 @@ func between(low, high int) cobra.PositionalArgs {
 			return usagef("wrong number of arguments: usage is %s", cmd.UseLine())
 		}
 		return nil
+	}
+}
+
+// newHelpCommand is cobra's, except that an unknown topic is wrong usage.
+func newHelpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about any command, and about exit-codes",
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil || found == nil || len(rest) > 0 {
+				return usagef("no help on %q: 1bit --help lists the commands", strings.Join(args, " "))
+			}
+			return found.Help()
+		},
 	}
 }

@@ -15,6 +15,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 chmod 755 "$stage"
 
+command -v go >/dev/null || {
+    say "demo: Go 1.26 or newer is needed, and go in the PATH"
+    exit 1
+}
 say "setting up: the program, the engine (fetched once), three trees, a tiny model"
 internal/demo/setup.sh
 export CGO_ENABLED=0

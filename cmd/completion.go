@@ -1,0 +1,57 @@
+package cmd
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Shell completion knows the installed packages and the services. It waits for nobody: what cannot be had within a
+// second is not offered.
+
+const completionTime = time.Second
+
+func (a *app) completePackages(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	var names []string
+	if a.setUp(cmd, nil) == nil {
+		if packages, err := a.store().List(ctx); err == nil {
+			for _, p := range packages {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if cmd.Name() == "inspect" {
+		directive = cobra.ShellCompDirectiveDefault // an archive's path will do too
+	}
+	return names, directive
+}
+
+func (a *app) completeUnits(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	var units []string
+	if (len(args) == 0 || cmd.Name() == "status") && a.setUp(cmd, nil) == nil {
+		if services, err := a.host().Status(ctx); err == nil {
+			for _, s := range services {
+				units = append(units, s.Unit)
+			}
+		}
+	}
+	return units, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) completeUnitThenPackage(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		units, _ := a.completeUnits(cmd, args, typed)
+		names, directive := a.completePackages(cmd, args, typed)
+		return append(units, names...), directive
+	case 1:
+		return a.completePackages(cmd, args, typed)
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
