@@ -64,15 +64,23 @@ func (h *Host) ask(ctx context.Context, procs []procInfo) (*engine.Client, engin
 	}
 	err = errNotListening
 	key := apiKey(procs)
+	var loading *engine.Client
 	for _, address := range addresses {
 		c := newClient(address, key)
 		quick, cancel := context.WithTimeout(ctx, quickAnswer)
 		state, aerr := c.Health(quick)
 		cancel()
-		if aerr == nil {
+		switch {
+		case aerr == nil && state == engine.HealthOK:
 			return c, state, nil
+		case aerr == nil && loading == nil:
+			loading = c // another of its ports may be ready
+		case aerr != nil:
+			err = aerr
 		}
-		err = aerr
+	}
+	if loading != nil {
+		return loading, engine.HealthLoading, nil
 	}
 	return nil, "", err
 }

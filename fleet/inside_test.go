@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,9 +28,21 @@ type inside struct {
 	pkgs map[string]*store.Package // by id
 }
 
-// runInside runs as the lingering user of the host.
+// runInside runs as the lingering user of the host, or as root.
 func runInside(t *testing.T) {
 	in := enter(t)
+	if in.uid == 0 {
+		for name, test := range map[string]func(*testing.T, *inside){
+			"system: switch, crash, roll back":        testSwitchAndRollback,
+			"system: restart":                         testRestart,
+			"system: roll back after a return":        testRollbackAfterReturn,
+			"system: rolled back while it is watched": testRollbackWhileWatched,
+			"system: a stopped service":               testStopped,
+		} {
+			t.Run(name, func(t *testing.T) { test(t, in) })
+		}
+		return
+	}
 	for name, test := range map[string]func(*testing.T, *inside){
 		"switch, crash, roll back":              testSwitchAndRollback,
 		"the child is told apart":               testChild,
@@ -73,13 +84,14 @@ func runInside(t *testing.T) {
 
 func enter(t *testing.T) *inside {
 	t.Helper()
-	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
+	in := &inside{home: os.Getenv(insideVariable), uid: os.Getuid(), pkgs: map[string]*store.Package{}}
+	state := filepath.Join(in.home, ".local/state/1bit")
+	if in.uid == 0 {
+		state = "/var/lib/1bit"
 	}
-	in := &inside{home: u.HomeDir, uid: os.Getuid(), pkgs: map[string]*store.Package{}}
-	st := store.Open(filepath.Join(in.home, ".local/share"), filepath.Join(in.home, ".local/state/1bit"))
+	st := store.Open(filepath.Join(in.home, ".local/share"), state)
 	in.host = in.newHost(st)
+	var err error
 	if in.m, err = in.host.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +105,14 @@ func enter(t *testing.T) *inside {
 }
 
 func (in *inside) newHost(st *store.Store) *fleet.Host {
+	scope, units := systemd.ScopeUser, filepath.Join(in.home, ".config/systemd/user")
+	if in.uid == 0 {
+		scope, units = systemd.ScopeSystem, "/etc/systemd/system"
+	}
 	return &fleet.Host{
-		Scope: systemd.ScopeUser, Store: st, StateDir: st.StateDir, UnitDir: filepath.Join(in.home, ".config/systemd/user"),
+		Scope: scope, Store: st, StateDir: st.StateDir, UnitDir: units,
 		Connect: func(ctx context.Context) (*systemd.Manager, error) {
-			return systemd.Connect(ctx, systemd.ConnectOptions{UID: in.uid})
+			return systemd.Connect(ctx, systemd.ConnectOptions{Scope: scope, UID: in.uid})
 		},
 		Now: time.Now, User: "ai", LoadDeadline: 20 * time.Second,
 	}
@@ -120,13 +136,17 @@ func (in *inside) start(t *testing.T, unit, id string, lines ...string) *service
 	}
 	s := &service{T: t, inside: in, unit: unit + ".service", port: l.Addr().(*net.TCPAddr).Port}
 	l.Close()
+	home := "%h"
+	if in.uid == 0 {
+		home = in.home
+	}
 	s.write(s.unit, fmt.Sprintf(`[Service]
-Environment=ONEBIT_LLAMA_SERVER=%%h/.local/share/1bit-hrx-%s/hrx/llama/bin/llama-server
-ExecStart=%%h/front-end serve -m %%h/model.gguf --port %d --parallel 2 --threads 1
+Environment=ONEBIT_LLAMA_SERVER=%[1]s/.local/share/1bit-hrx-%[2]s/hrx/llama/bin/llama-server
+ExecStart=%[1]s/front-end serve -m %[1]s/model.gguf --port %[3]d --parallel 2 --threads 1
 Restart=always
 RestartSec=200ms
-%s
-`, id, s.port, strings.Join(lines, "\n")))
+%[4]s
+`, home, id, s.port, strings.Join(lines, "\n")))
 	t.Cleanup(func() {
 		ctx := context.Background()
 		_, err := in.m.Stop(ctx, s.unit)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,8 @@ import (
 	"github.com/1bit-systems/pkg/internal/testhost"
 )
 
-// insideVariable tells the test binary that it runs inside the test host, as the lingering user.
+// insideVariable tells the test binary that it runs inside the test host, as the lingering user or as root, and
+// holds that user's home.
 const insideVariable = "ONEBIT_FLEET_INSIDE"
 
 // packages are the packages inside, by the id that names them, and how each behaves.
@@ -31,8 +31,8 @@ var packages = map[string]string{
 	"fff0006": realengine.NaN1,
 }
 
-// TestReal runs the tests of inside_test.go: this same binary, once more, as the user of a host with a real
-// systemd, on packages with the real engine.
+// TestReal runs the tests of inside_test.go: this same binary, once more, as the user and as root of a host with a
+// real systemd, on packages with the real engine.
 func TestReal(t *testing.T) {
 	if os.Getenv(insideVariable) != "" {
 		runInside(t)
@@ -57,21 +57,23 @@ func TestReal(t *testing.T) {
 		run = f.Value.String()
 	}
 	began := time.Now()
-	cmd := host.Command(ctx, host.User, program, "-test.run="+run, "-test.v", "-test.timeout=4m")
-	cmd.Env = append(cmd.Env, insideVariable+"="+fmt.Sprint(host.UID), "ONEBIT_CI="+os.Getenv("ONEBIT_CI"))
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
-	for line := range strings.Lines(out.String()) {
-		if err != nil || testing.Verbose() {
-			t.Log("inside: " + strings.TrimRight(line, "\n"))
+	for user, scope := range map[string]string{host.User: "user", "root": "system"} {
+		cmd := host.Command(ctx, user, program, "-test.run="+run, "-test.v", "-test.timeout=4m")
+		cmd.Env = append(cmd.Env, insideVariable+"="+host.Home, "ONEBIT_CI="+os.Getenv("ONEBIT_CI"))
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err = cmd.Run()
+		for line := range strings.Lines(out.String()) {
+			if err != nil || testing.Verbose() {
+				t.Log("inside: " + strings.TrimRight(line, "\n"))
+			}
 		}
-	}
-	if err != nil {
-		t.Errorf("tests inside the host: %v", err)
-	}
-	if !strings.Contains(out.String(), "--- PASS: TestReal") {
-		t.Error("the tests inside the host did not run")
+		if err != nil {
+			t.Errorf("tests of the %s scope inside the host: %v", scope, err)
+		}
+		if !strings.Contains(out.String(), "--- PASS: TestReal") {
+			t.Errorf("the tests of the %s scope inside the host did not run", scope)
+		}
 	}
 	t.Logf("on %s, %.1f s inside", host.Disk, time.Since(began).Seconds())
 }
