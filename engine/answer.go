@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"unicode/utf8"
 )
@@ -158,15 +157,15 @@ func finite(raw json.RawMessage) *float64 {
 }
 
 var (
-	contentKey = regexp.MustCompile(`"(?:content|text)"\s*:\s*"`)
-	bareNumber = regexp.MustCompile(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
+	contentKey = lazy(`"(?:content|text)"\s*:\s*"`)
+	bareNumber = lazy(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
 )
 
 // rawContent finds where the bytes of the content's JSON string stand. Inside
 // another string the quotes of the key would be escaped, so the first match is
 // the key.
 func rawContent(raw []byte) (from, to int) {
-	at := contentKey.FindIndex(raw)
+	at := contentKey().FindIndex(raw)
 	if at == nil {
 		return 0, 0
 	}

@@ -81,7 +81,7 @@ func (a *Answer) nanFaults(add func(face, format string, args ...any)) {
 		add(FaceNaN, "null log-probability: %d alternatives of %d tokens", alternatives, len(a.Tokens))
 	}
 	if a.decodeErr != nil {
-		if m := bareNumber.Find(withoutStrings(a.Raw)); m != nil {
+		if m := bareNumber().Find(withoutStrings(a.Raw)); m != nil {
 			add(FaceNaN, "a number that is not finite in the JSON: %q", m)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -65,27 +66,32 @@ type NaNGuard struct {
 }
 
 var (
-	reColour  = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
-	rePrefix  = regexp.MustCompile(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
-	reSlot    = regexp.MustCompile(`^slot\s+\S+: id\s+(\d+) \| task (-?\d+) \|\s*(.*)$`)
-	reLRU     = regexp.MustCompile(`(?i)^selected slot by lru(?:, n_tokens = \d+)?, t_last = (-?\d+)`)
-	reLCP     = regexp.MustCompile(`^selected slot by (?:LCP|lcs) similarity`)
-	reByID    = regexp.MustCompile(`^selected slot by id \(`)
-	reLaunch  = regexp.MustCompile(`^processing task(?:, is_child = \d)?$`)
-	reRelease = regexp.MustCompile(`^stop processing: n_(?:past|tokens) = (\d+)(?:, truncated = (\d))?`)
-	reTiming  = regexp.MustCompile(`^\s*(?:prompt eval time|eval time|total time)\s+=\s+[0-9.]+ ms /\s+\d+ tokens`)
-	reStartup = regexp.MustCompile(`^srv\s+\S+: initializing(?: slots)?, n_slots = (\d+)(?:, n_ctx_slot = \d+)?(?:, kv_unified = '(\w+)')?`)
-	reError   = regexp.MustCompile(`^srv\s+send_error: task id = (-?\d+), error: (.*)$`)
-	reNaN2    = regexp.MustCompile(`^(?:\w+: )?HRX returned NaN logits: count=(\d+) of (\d+)(?:, index range \[(-?\d+)\.\.(-?\d+)\], contiguous=(yes|no), continuing=(yes|no))?`)
-	reNaN1    = regexp.MustCompile(`^(?:\w+: )?HRX returned NaN logits at vocab index (\d+)`)
-	reNaN0    = regexp.MustCompile(`^(?:\w+: )?HRX returned NaN logits`)
-	reAbort   = regexp.MustCompile(`^\S+\.(?:c|cc|cpp|cu|cuh|h|hpp|m|mm):\d+: \S`)
-	reThrow   = regexp.MustCompile(`^(?:terminate called |=+ Failed to sample token)`)
-	reSample  = regexp.MustCompile(`^\s*candidates->size: \d+, max = (\S+), sump = (\S+)$`)
-	reAlloc   = regexp.MustCompile(`hrx_allocator_allocate_buffer|allocate HRX host staging buffer|failed to allocate \S*\s?(?:compute )?buffer|unable to allocate \S+ buffer|cudaMalloc failed: out of memory|ErrorOutOfDeviceMemory`)
-	reDevice  = regexp.MustCompile(`HSA_STATUS_ERROR|\bQueue error\b|wait for HRX graph replay commands failed`)
-	reBind    = regexp.MustCompile(`^(?:\S+\s+\S+: )?couldn't bind (?:HTTP )?server socket`)
+	reColour  = lazy("\x1b\\[[0-9;]*[A-Za-z]")
+	rePrefix  = lazy(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
+	reSlot    = lazy(`^slot\s+\S+: id\s+(\d+) \| task (-?\d+) \|\s*(.*)$`)
+	reLRU     = lazy(`(?i)^selected slot by lru(?:, n_tokens = \d+)?, t_last = (-?\d+)`)
+	reLCP     = lazy(`^selected slot by (?:LCP|lcs) similarity`)
+	reByID    = lazy(`^selected slot by id \(`)
+	reLaunch  = lazy(`^processing task(?:, is_child = \d)?$`)
+	reRelease = lazy(`^stop processing: n_(?:past|tokens) = (\d+)(?:, truncated = (\d))?`)
+	reTiming  = lazy(`^\s*(?:prompt eval time|eval time|total time)\s+=\s+[0-9.]+ ms /\s+\d+ tokens`)
+	reStartup = lazy(`^srv\s+\S+: initializing(?: slots)?, n_slots = (\d+)(?:, n_ctx_slot = \d+)?(?:, kv_unified = '(\w+)')?`)
+	reError   = lazy(`^srv\s+send_error: task id = (-?\d+), error: (.*)$`)
+	reNaN2    = lazy(`^(?:\w+: )?HRX returned NaN logits: count=(\d+) of (\d+)(?:, index range \[(-?\d+)\.\.(-?\d+)\], contiguous=(yes|no), continuing=(yes|no))?`)
+	reNaN1    = lazy(`^(?:\w+: )?HRX returned NaN logits at vocab index (\d+)`)
+	reNaN0    = lazy(`^(?:\w+: )?HRX returned NaN logits`)
+	reAbort   = lazy(`^\S+\.(?:c|cc|cpp|cu|cuh|h|hpp|m|mm):\d+: \S`)
+	reThrow   = lazy(`^(?:terminate called |=+ Failed to sample token)`)
+	reSample  = lazy(`^\s*candidates->size: \d+, max = (\S+), sump = (\S+)$`)
+	reAlloc   = lazy(`hrx_allocator_allocate_buffer|allocate HRX host staging buffer|failed to allocate \S*\s?(?:compute )?buffer|unable to allocate \S+ buffer|cudaMalloc failed: out of memory|ErrorOutOfDeviceMemory`)
+	reDevice  = lazy(`HSA_STATUS_ERROR|\bQueue error\b|wait for HRX graph replay commands failed`)
+	reBind    = lazy(`^(?:\S+\s+\S+: )?couldn't bind (?:HTTP )?server socket`)
 )
+
+// lazy compiles a pattern at its first use: a program that reads no log does not pay for it at its start.
+func lazy(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // ParseLogLine reads one line of a llama-server log: with or without a router's
 // [port], time and level, terminal colours or a carriage return; also the JSON
@@ -93,13 +99,13 @@ var (
 func ParseLogLine(line string) (LogEvent, bool) {
 	ev := LogEvent{Slot: -1, Task: -1}
 	if strings.IndexByte(line, 0x1b) >= 0 {
-		line = reColour.ReplaceAllString(line, "")
+		line = reColour().ReplaceAllString(line, "")
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if strings.HasPrefix(line, "{") {
 		return parseJSONLine(line)
 	}
-	m := rePrefix.FindStringSubmatch(line)
+	m := rePrefix().FindStringSubmatch(line)
 	text := line[len(m[0]):]
 	ev.Router = atoi(m[1])
 	if m[6] != "" {
@@ -121,7 +127,7 @@ func ParseLogLine(line string) (LogEvent, bool) {
 
 // slotLine reads what one slot says.
 func (ev LogEvent) slotLine(text string) (LogEvent, bool) {
-	m := reSlot.FindStringSubmatch(text)
+	m := reSlot().FindStringSubmatch(text)
 	if m == nil {
 		return ev, false
 	}
@@ -132,29 +138,29 @@ func (ev LogEvent) slotLine(text string) (LogEvent, bool) {
 func (ev LogEvent) slotText(text string) (LogEvent, bool) {
 	if strings.HasPrefix(text, "selected slot by ") {
 		ev.Kind = LogSelected
-		if m := reLRU.FindStringSubmatch(text); m != nil {
+		if m := reLRU().FindStringSubmatch(text); m != nil {
 			ev.How, ev.NeverUsed = SelectedLRU, m[1] == "-1"
 			return ev, true
 		}
-		if reLCP.MatchString(text) {
+		if reLCP().MatchString(text) {
 			ev.How = SelectedLCP
 			return ev, true
 		}
-		if reByID.MatchString(text) {
+		if reByID().MatchString(text) {
 			ev.How = SelectedID
 			return ev, true
 		}
 		return ev, false
 	}
-	if reLaunch.MatchString(text) {
+	if reLaunch().MatchString(text) {
 		ev.Kind = LogLaunch
 		return ev, true
 	}
-	if m := reRelease.FindStringSubmatch(text); m != nil {
+	if m := reRelease().FindStringSubmatch(text); m != nil {
 		ev.Kind, ev.Tokens, ev.Truncated = LogRelease, atoi(m[1]), m[2] == "1"
 		return ev, true
 	}
-	if reTiming.MatchString(text) {
+	if reTiming().MatchString(text) {
 		ev.Kind = LogTiming
 		return ev, true
 	}
@@ -163,11 +169,11 @@ func (ev LogEvent) slotText(text string) (LogEvent, bool) {
 
 // serverLine reads what the server says of itself and of the whole.
 func (ev LogEvent) serverLine(text string) (LogEvent, bool) {
-	if m := reStartup.FindStringSubmatch(text); m != nil {
+	if m := reStartup().FindStringSubmatch(text); m != nil {
 		ev.Kind, ev.Slots, ev.KVUnified = LogStartup, atoi(m[1]), m[2] == "true"
 		return ev, true
 	}
-	if m := reError.FindStringSubmatch(text); m != nil && strings.HasPrefix(m[2], "Context size has been exceeded") {
+	if m := reError().FindStringSubmatch(text); m != nil && strings.HasPrefix(m[2], "Context size has been exceeded") {
 		ev.Kind, ev.Task = LogContext, atoi(m[1])
 		return ev, true
 	}
@@ -186,20 +192,20 @@ func (ev LogEvent) otherLine(text string) (LogEvent, bool) {
 		return ev, false
 	}
 	switch {
-	case reBind.MatchString(text):
+	case reBind().MatchString(text):
 		ev.Kind = LogBind
-	case reAlloc.MatchString(text):
+	case reAlloc().MatchString(text):
 		ev.Kind = LogAlloc
-	case reDevice.MatchString(text):
+	case reDevice().MatchString(text):
 		ev.Kind = LogDevice
-	case reAbort.MatchString(text):
+	case reAbort().MatchString(text):
 		ev.Kind, ev.NaNAbort = LogAbort, strings.Contains(text, "NaN logits")
-	case reThrow.MatchString(text):
+	case reThrow().MatchString(text):
 		ev.Kind = LogAbort
-	case ev.Level == 0 && reTiming.MatchString(text):
+	case ev.Level == 0 && reTiming().MatchString(text):
 		ev.Kind = LogTiming // the bare continuation lines of 2025
 	default:
-		m := reSample.FindStringSubmatch(text)
+		m := reSample().FindStringSubmatch(text)
 		if m == nil {
 			return ev, false
 		}
@@ -212,15 +218,15 @@ func parseNaN(text string) *NaNGuard {
 	if !strings.Contains(text, "HRX returned NaN logits") {
 		return nil
 	}
-	if m := reNaN2.FindStringSubmatch(text); m != nil {
+	if m := reNaN2().FindStringSubmatch(text); m != nil {
 		return &NaNGuard{Count: atoi(m[1]), Of: atoi(m[2]), First: atoi(m[3]), Last: atoi(m[4]),
 			Contiguous: m[5] == "yes", Continuing: m[6] == "yes"}
 	}
-	if m := reNaN1.FindStringSubmatch(text); m != nil {
+	if m := reNaN1().FindStringSubmatch(text); m != nil {
 		i := atoi(m[1])
 		return &NaNGuard{Count: 1, First: i, Last: i, Contiguous: true}
 	}
-	if reNaN0.MatchString(text) {
+	if reNaN0().MatchString(text) {
 		return &NaNGuard{}
 	}
 	return nil
