@@ -18,9 +18,15 @@
 //	<UnitDir>/<unit>.d/zz-1bit.conf.prev      the whole file that a rollback puts there, written ahead
 //	<UnitDir>/<unit>.d/zz-1bit.conf.new,
 //	<UnitDir>/<unit>.d/zz-1bit.conf.prev.new  a switch under way: the next files, later the last ones
+//	<UnitDir>/<unit>.d/zz-1bit.conf.prev.N    what was in the way of a .prev, moved aside as it was
 //	<StateDir>/journal.jsonl                  intents, commits and aborts, one JSON object a line
 //
-// The folder of the unit is locked (flock) during every change.
+// The folder of the unit is locked (flock) during every change. While a restart is waited for and watched it is
+// not, so that the owner can roll back at once: a lock on a byte of the journal then says that somebody watches.
+// Every other change waits for that; a rollback does not, and the watching command ends without a verdict.
+//
+// Only a file that is exactly as this program writes it is ever replaced by a switch. What our section says is
+// also understood where a person has added lines: a rollback puts the whole file away, lines and all.
 //
 // # A switch
 //
@@ -44,6 +50,10 @@
 // the one that is left. After a first switch there is no earlier file of ours: then the active file is moved onto
 // .prev, where it remembers what is blocked. A file that a rollback put in place says so, and a second rollback
 // changes nothing.
+//
+// A return, which follows a failed restart by itself, is no rollback by hand: where there is room it writes the file
+// of the package that comes back as one that a rollback may leave again, and the next .prev with it. Without room
+// it is the same exchange as a rollback.
 //
 // # Guarantees
 //

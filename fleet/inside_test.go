@@ -127,7 +127,8 @@ type service struct {
 }
 
 // start makes a unit that runs the front end on a package, starts it and waits until it answers. lines are added
-// to its [Service] section.
+// to its [Service] section. The stop has a short limit, since a server that gets two signals at once (of systemd
+// and of its front end) sometimes hangs.
 func (in *inside) start(t *testing.T, unit, id string, lines ...string) *service {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,6 +146,7 @@ Environment=ONEBIT_LLAMA_SERVER=%[1]s/.local/share/1bit-hrx-%[2]s/hrx/llama/bin/
 ExecStart=%[1]s/front-end serve -m %[1]s/model.gguf --port %[3]d --parallel 2 --threads 1
 Restart=always
 RestartSec=200ms
+TimeoutStopSec=5s
 %[4]s
 `, home, id, s.port, strings.Join(lines, "\n")))
 	t.Cleanup(func() {
