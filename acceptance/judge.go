@@ -3,7 +3,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -28,19 +27,14 @@ const (
 // or changed gives an inconclusive verdict, unless what is intact of it holds a
 // fault. The error is for a folder without a readable run.
 func JudgeDir(dir string) (*Verdict, error) {
-	file, err := os.ReadFile(filepath.Join(dir, PlanName))
-	if err != nil {
-		return nil, fmt.Errorf("judge %s: %w", dir, err)
+	var parts [3][]byte
+	for i, name := range []string{PlanName, ResolvedName, LedgerName} {
+		var err error
+		if parts[i], err = readInput(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("judge %s: it is not the evidence of a run: %w", dir, err)
+		}
 	}
-	resolved, err := os.ReadFile(filepath.Join(dir, ResolvedName))
-	if err != nil {
-		return nil, fmt.Errorf("judge %s: %w", dir, err)
-	}
-	raw, err := os.ReadFile(filepath.Join(dir, LedgerName))
-	if err != nil {
-		return nil, fmt.Errorf("judge %s: %w", dir, err)
-	}
-	v, err := judge(file, resolved, raw)
+	v, err := judge(parts[0], parts[1], parts[2])
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", dir, err)
 	}

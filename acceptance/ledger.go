@@ -54,11 +54,19 @@ type closing struct {
 	Head  string `json:"head"`
 }
 
-// ErrEvidence says that an evidence folder already holds a run.
-var ErrEvidence = errors.New("evidence folder already holds a run")
+// ErrEvidence says that an evidence folder already holds a run or something
+// else: what a run adds to must be its own.
+var ErrEvidence = errors.New("evidence folder is not empty")
 
-// createLedger makes a new ledger in dir; ErrEvidence if there is one.
+// createLedger makes a new ledger in dir; ErrEvidence unless dir is empty.
 func createLedger(dir string, now func() time.Time) (*ledger, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: %w", err)
+	}
+	if len(entries) > 0 {
+		return nil, fmt.Errorf("%w: %s has %s", ErrEvidence, dir, entries[0].Name())
+	}
 	f, err := os.OpenFile(filepath.Join(dir, LedgerName), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: %s", ErrEvidence, dir)
@@ -134,6 +142,10 @@ func (l *ledger) close() error {
 		return nil
 	}
 	l.closed = true
+	if l.err != nil {
+		_ = l.f.Close() // what it says was said
+		return l.err
+	}
 	err := l.write(recordClose, closing{Count: l.seq, Head: l.head})
 	return errors.Join(err, l.flush(), l.f.Close())
 }

@@ -86,7 +86,9 @@ func (l *life) fail(err error) {
 		return
 	}
 	l.mu.Lock()
-	l.err = errors.Join(l.err, err)
+	if !errors.Is(l.err, err) { // a ledger that failed says so every time
+		l.err = errors.Join(l.err, err)
+	}
 	l.mu.Unlock()
 	l.end(whyInterrupted, err.Error())
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -123,7 +122,10 @@ const maxPlan = 1 << 20
 // LoadPlan reads a plan file. Unknown keys and impossible values are refused;
 // the error wraps ErrPlan and names line and key.
 func LoadPlan(path string) (*Plan, error) {
-	f, err := os.Open(path)
+	f, err := openInput(path)
+	if errors.Is(err, errNoFile) {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
 	}

@@ -18,6 +18,19 @@ const minPromptTokens = 24
 // maxTokens bounds a prompt and an answer.
 const maxTokens = 1 << 20
 
+// minP0 is the smallest fault rate that a plan may ask to exclude.
+const minP0 = 1e-9
+
+// A deadline shorter than any server answers would find faults of its own; one
+// that is longer than a day is none.
+const (
+	minDeadline = Duration(100 * time.Millisecond)
+	maxDeadline = Duration(24 * time.Hour)
+	saneWhy     = "must be 100ms to 24h"
+)
+
+func (d Duration) sane() bool { return d >= minDeadline && d <= maxDeadline }
+
 // ownFlags are the flags that the runner sets itself, and those that would take
 // the load off the path users are on.
 var ownFlags = []string{
@@ -50,7 +63,7 @@ func (p *Plan) problem() (key, why string) {
 			fmt.Sprintf("must be lengths of %d to %d tokens", minPromptTokens, maxTokens)},
 		{"load.n_predict", len(l.NPredict) == 0 || slices.Min(l.NPredict) < 1 || most > maxTokens, fmt.Sprintf("must be numbers from 1 to %d", maxTokens)},
 		{"load.logprobs_share", !(*l.LogprobsShare > 0 && *l.LogprobsShare <= 1), "must be more than 0 and at most 1: without log-probabilities a NaN is not seen"},
-		{"load.request_deadline", l.RequestDeadline <= 0, "must be more than 0"},
+		{"load.request_deadline", !l.RequestDeadline.sane(), saneWhy},
 		{"load", l.InFlight*(longest+most) > s.Ctx, fmt.Sprintf(
 			"%d requests in flight of up to %d + %d tokens need a context of %d, server.ctx is %d", l.InFlight, longest, most, l.InFlight*(longest+most), s.Ctx)},
 		{"gates.min_launches_per_slot", p.Gates.MinLaunchesPerSlot < 1, "must be 1 or more"},
@@ -60,8 +73,9 @@ func (p *Plan) problem() (key, why string) {
 		{"gates.gtt_used_gib", !p.Gates.GTTUsedGiB.valid(), "must have 0 <= min < max"},
 		{"primary", p.Primary != "request", "must be request: the plan has one server life, so nothing else can be bounded"},
 		{"p0", !(p.P0 > 0 && p.P0 < 1), "must be given, more than 0 and less than 1"},
+		{"p0", p.P0 < minP0, fmt.Sprintf("must be at least %g: no soak makes the requests that less would need", minP0)},
 		{"confidence", !(p.Confidence >= 0.5 && p.Confidence < 1), "must be at least 0.5 and less than 1"},
-		{"load_deadline", p.LoadDeadline <= 0, "must be more than 0"},
+		{"load_deadline", !p.LoadDeadline.sane(), saneWhy},
 	}
 	if n := p.Neighbour; n != nil {
 		checks = append(checks, []struct {
@@ -72,7 +86,7 @@ func (p *Plan) problem() (key, why string) {
 			{"neighbour.entry", n.Entry != "llama-bench", "must be llama-bench"},
 			{"neighbour.args", slices.ContainsFunc(n.Args, ownBenchFlag), "-m and -o are set by the runner"},
 			{"neighbour.env", badEnv(n.Env) != "", badEnv(n.Env) + " is no variable"},
-			{"neighbour.lead", n.Lead < 0, "must be more than 0"},
+			{"neighbour.lead", !n.Lead.sane(), saneWhy},
 		}...)
 	}
 	for _, c := range checks {

@@ -58,6 +58,12 @@ func TestPlanRefusals(t *testing.T) {
 		{head + "load: {requests: 5}\ngates:\n  all_slots_busy_share: 0\n", "line 6: gates.all_slots_busy_share"},
 		{head + "load: {requests: 5}\nprimary: arm\n", "line 5: primary: must be request"},
 		{head + "load: {requests: 5}\nconfidence: 1\n", "line 5: confidence"},
+		{strings.Replace(head, "p0: 0.05", "p0: 1e-18", 1) + "load: {requests: 5}\n", "p0: must be at least 1e-09"},
+		{strings.Replace(head, "p0: 0.05", "p0: 1e-300", 1) + "load: {requests: 5}\n", "p0: must be at least 1e-09"},
+		{head + "load: {requests: 5, request_deadline: 1ns}\n", "load.request_deadline: must be 100ms to 24h"},
+		{head + "load: {requests: 5, request_deadline: 2000000h}\n", "load.request_deadline: must be 100ms to 24h"},
+		{head + "load: {requests: 5}\nload_deadline: 1ms\n", "load_deadline: must be 100ms to 24h"},
+		{head + "load: {requests: 5}\nneighbour: {lead: 1us}\n", "neighbour.lead: must be 100ms to 24h"},
 	}
 	for _, tt := range tests {
 		_, err := parsePlan([]byte(tt.text))

@@ -1,14 +1,11 @@
 package acceptance
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,7 +90,7 @@ func (p *Plan) modelPath(path string, env []string) (string, error) {
 
 // resolve fixes everything that the plan leaves open. What is missing is
 // refused with ErrPlan.
-func resolve(o RunOptions) (*resolved, error) {
+func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	p := o.Plan
 	r := &resolved{
 		Schema: ledgerSchema, Plan: p, PlanFileSHA256: p.FileSHA256(),
@@ -109,7 +106,7 @@ func resolve(o RunOptions) (*resolved, error) {
 	if r.paths.model, err = p.modelPath(p.Model, r.paths.env); err != nil {
 		return nil, err
 	}
-	if r.Model, err = identify("model", r.paths.model); err != nil {
+	if r.Model, err = identify(ctx, "model", r.paths.model); err != nil {
 		return nil, err
 	}
 	r.ServerArgs = serverArgs(p, r.paths.model)
@@ -121,14 +118,14 @@ func resolve(o RunOptions) (*resolved, error) {
 		if r.paths.benchModel, err = p.modelPath(n.Model, r.paths.benchEnv); err != nil {
 			return nil, err
 		}
-		id, err := identify("neighbour.model", r.paths.benchModel)
+		id, err := identify(ctx, "neighbour.model", r.paths.benchModel)
 		if err != nil {
 			return nil, err
 		}
 		r.NeighbourModel = &id
 		r.NeighbourArgs = append([]string{"-m", r.paths.benchModel, "-o", "jsonl"}, n.Args...)
 	}
-	if r.Runner, err = identify("runner", "/proc/self/exe"); err != nil {
+	if r.Runner, err = identify(ctx, "runner", "/proc/self/exe"); err != nil {
 		return nil, err
 	}
 	r.Runner.Name = o.Runner
@@ -145,21 +142,17 @@ func serverArgs(p *Plan, model string) []string {
 }
 
 // identify reads a file's size and digest.
-func identify(key, path string) (identity, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+func identify(ctx context.Context, key, path string) (identity, error) {
+	digest, size, err := sumInput(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return identity{}, fmt.Errorf("%w: %s: there is no file %s", ErrPlan, key, path)
-	}
-	if err != nil {
+	case errors.Is(err, errNoFile):
+		return identity{}, fmt.Errorf("%w: %s: %w", ErrPlan, key, err)
+	case err != nil:
 		return identity{}, fmt.Errorf("read %s: %w", key, err)
 	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return identity{}, fmt.Errorf("read %s: %w", key, err)
-	}
-	return identity{Name: path, Digest: "sha256:" + hex.EncodeToString(h.Sum(nil)), Size: n}, nil
+	return identity{Name: path, Digest: "sha256:" + digest, Size: size}, nil
 }
 
 // encode gives the bytes of plan.json.

@@ -43,7 +43,7 @@ func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	if err := o.Plan.CheckHost(o.Root); err != nil {
 		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
 	}
-	r, err := resolve(o)
+	r, err := resolve(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
 	}
@@ -96,7 +96,11 @@ func record(ctx context.Context, o RunOptions, r *resolved) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close()) }()
+	defer func() {
+		if cerr := l.close(); cerr != nil && !errors.Is(err, cerr) {
+			err = errors.Join(err, cerr)
+		}
+	}()
 	// The plan is on the disk before anything is asked of the server.
 	if err := atomicfile.Write(filepath.Join(o.Evidence, PlanName), o.Plan.file, 0o644); err != nil {
 		return err
