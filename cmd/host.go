@@ -21,15 +21,20 @@ func (a *app) store() *store.Store {
 // host is the services of this host in the configured scope.
 func (a *app) host() *fleet.Host {
 	scope := systemd.Scope(a.config.Scope)
-	units := "/etc/systemd/system"
+	units, more := "/etc/systemd/system", []string(nil)
 	if scope == systemd.ScopeUser {
 		units = filepath.Join(a.config.configHome, "systemd", "user")
+		more = []string{filepath.Join(a.xdg("XDG_DATA_HOME", ".local/share"), "systemd", "user")}
+		if home := a.getenv("HOME"); home != "" {
+			more = append(more, filepath.Join(home, ".config", "systemd", "user"))
+		}
 	}
 	return &fleet.Host{
 		Scope:    scope,
 		Store:    a.store(),
 		StateDir: a.config.StateHome,
 		UnitDir:  units,
+		UnitDirs: more,
 		Connect: func(ctx context.Context) (*systemd.Manager, error) {
 			return systemd.Connect(ctx, systemd.ConnectOptions{
 				Scope: scope, UID: a.uid,
