@@ -118,6 +118,9 @@ func (a *app) reportError(err error) {
 		return
 	}
 	c := classify(err)
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
 	if a.json() {
 		_ = json.NewEncoder(a.stderr).Encode(map[string]any{
 			"error": errorDocument{Message: err.Error(), Hint: c.hint, ExitCode: c.code},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -268,7 +269,9 @@ func (a *app) find(ctx context.Context, ids []string) ([]*store.Package, error) 
 		if err != nil {
 			return nil, err
 		}
-		packages = append(packages, p)
+		if !slices.ContainsFunc(packages, func(q *store.Package) bool { return q.Path == p.Path }) {
+			packages = append(packages, p)
+		}
 	}
 	return packages, nil
 }
