@@ -154,7 +154,6 @@ func (o ConnectOptions) noBus(tried []string) error {
 type dialler struct {
 	life context.Context
 	to   endpoint
-	made []*godbus.Conn
 }
 
 // dial connects and authenticates by uid.
@@ -171,7 +170,6 @@ func (d *dialler) dial() (*godbus.Conn, error) {
 		conn.Close()
 		return nil, fmt.Errorf("%s: authenticate: %w", d.to.path, err)
 	}
-	d.made = append(d.made, conn)
 	return conn, nil
 }
 

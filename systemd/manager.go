@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
-	sdbus "github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
 )
 
@@ -15,9 +15,8 @@ type Manager struct {
 	scope Scope
 	uid   int
 
-	conn  *sdbus.Conn
-	calls *godbus.Conn // the connection of conn that carries calls: for what conn has no method for
-	jobs  *godbus.Conn // the one that carries the ends of jobs
+	calls *godbus.Conn              // carries calls
+	jobs  func() (*jobQueue, error) // made when the first job is queued: it hears every signal of the manager
 	end   context.CancelFunc
 
 	searchPath []string
@@ -49,19 +48,20 @@ func (o ConnectOptions) scopeName() Scope {
 	return o.Scope
 }
 
-// connect makes the pair of connections that go-systemd wants: one for calls, one for signals.
+// connect connects and waits for a first answer.
 func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
 	d := &dialler{life: life, to: e}
-	conn, err := sdbus.NewConnection(d.dial)
+	calls, err := d.dial()
 	if err != nil {
 		end()
 		return nil, err
 	}
-	m := &Manager{conn: conn, calls: d.made[0], jobs: d.made[1], end: end}
+	m := &Manager{calls: calls, end: end}
+	m.jobs = sync.OnceValues(func() (*jobQueue, error) { return newJobQueue(calls, d) })
 	// A bus can be there without a manager on it (dbus-run-session): only an answer counts.
 	value, err := m.property(ctx, managerPath, managerInterface, "UnitPath")
 	if !stop() && err == nil {
@@ -75,9 +75,9 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the connection.
+// Close ends the connection, and with it what waits for an answer.
 func (m *Manager) Close() {
-	m.conn.Close()
+	m.calls.Close()
 	m.end()
 }
 
@@ -96,6 +96,11 @@ const (
 	getProperty      = "org.freedesktop.DBus.Properties.Get"
 	getAll           = "org.freedesktop.DBus.Properties.GetAll"
 )
+
+// call calls a method of the manager and stores its answer, if it has one.
+func (m *Manager) call(ctx context.Context, method string, args []any, answer ...any) error {
+	return m.calls.Object(destination, managerPath).CallWithContext(ctx, managerInterface+"."+method, 0, args...).Store(answer...)
+}
 
 // property reads one property.
 func (m *Manager) property(ctx context.Context, path godbus.ObjectPath, iface, name string) (any, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -20,7 +21,7 @@ const concurrentCalls = 16
 // name; Unit resolves it. (systemd's own list of unit files would also say which are enabled, and
 // takes ten times as long for it.)
 func (m *Manager) Services(ctx context.Context) ([]string, error) {
-	loaded, err := m.conn.ListUnitsByPatternsContext(ctx, nil, []string{"*.service"})
+	loaded, err := m.list(ctx, "ListUnitsByPatterns", []string{}, []string{"*.service"})
 	if err != nil {
 		return nil, fmt.Errorf("list the loaded services: %w", err)
 	}
@@ -47,11 +48,18 @@ func (m *Manager) Services(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// list calls a method of the manager that answers with a list of units.
+func (m *Manager) list(ctx context.Context, method string, args ...any) ([]sdbus.UnitStatus, error) {
+	var units []sdbus.UnitStatus
+	err := m.call(ctx, method, args, &units)
+	return units, err
+}
+
 // Pending lists the loaded units, of any kind, whose files have changed since: what a reload
 // would take up besides our own edit. systemd does not see the first drop-in of a unit that had
 // none, so an empty answer is no proof.
 func (m *Manager) Pending(ctx context.Context) ([]string, error) {
-	units, err := m.conn.ListUnitsContext(ctx)
+	units, err := m.list(ctx, "ListUnits")
 	if err != nil {
 		return nil, fmt.Errorf("list the loaded units: %w", err)
 	}
