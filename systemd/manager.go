@@ -67,11 +67,15 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
+	searchPath, ok := value.([]string)
+	if err == nil && !ok {
+		err = fmt.Errorf("the search path is answered with %T", value)
+	}
 	if err != nil {
 		m.Close()
 		return nil, fmt.Errorf("%s: %w", e.path, err)
 	}
-	m.searchPath, _ = value.([]string)
+	m.searchPath = searchPath
 	return m, nil
 }
 
