@@ -56,15 +56,15 @@ func (a *app) authorise(act string) error {
 	case restartFree:
 		return nil
 	case restartGrant:
-		return fmt.Errorf("%w: %s needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
-			fleet.ErrRefused, act, a.config.policyFile)
+		return fmt.Errorf("%w: it needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
+			fleet.ErrRefused, a.config.policyFile)
 	}
 	if a.json() {
-		return fmt.Errorf("%w: %s needs the owner's consent, and with -o json the owner is not asked", fleet.ErrRefused, act)
+		return fmt.Errorf("%w: it needs the owner's consent, and with -o json the owner is not asked", fleet.ErrRefused)
 	}
 	if !ui.IsTerminal(a.stdin) {
-		return fmt.Errorf("%w: %s needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
-			fleet.ErrRefused, act, a.config.policyFile)
+		return fmt.Errorf("%w: it needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
+			fleet.ErrRefused, a.config.policyFile)
 	}
 	fmt.Fprintf(a.stderr, "%s? [y/N] ", strings.ToUpper(act[:1])+act[1:])
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')

@@ -33,6 +33,8 @@ func outcomeSentence(o *fleet.Outcome) string {
 		return fmt.Sprintf("%s went back to %s", o.Unit, to)
 	case o.Restarted:
 		return fmt.Sprintf("%s runs %s: it answers as it should", o.Unit, to)
+	case o.DryRun && o.From != o.To:
+		return fmt.Sprintf("%s would be armed with %s; it is armed with %s and stays so", o.Unit, to, or(o.From, "no package"))
 	case !o.Changed:
 		return fmt.Sprintf("%s stays on %s: nothing was changed", o.Unit, to)
 	case !o.Loaded:

@@ -136,7 +136,7 @@ func (a *app) runPkgHistory(ctx context.Context, args []string) error {
 		rows := [][]string{{"WHEN", "WHO", "ACT", "FROM", "TO", "RESULT"}}
 		for _, r := range records {
 			rows = append(rows, []string{
-				r.At.Local().Format("2006-01-02 15:04:05"), r.By, r.Act, or(r.From, "-"), or(r.To, "-"), or(r.Result+" "+r.Reason, "-"),
+				r.At.Local().Format("2006-01-02 15:04:05"), r.By, r.Act, or(r.From, "-"), or(r.To, "-"), or(strings.Trim(r.Result+": "+r.Reason, ": "), "-"),
 			})
 		}
 		return ui.Table(w, rows)

@@ -61,11 +61,7 @@ func (a *app) runPkgSwitch(ctx context.Context, args []string, opts pkgSwitchOpt
 	o, err := h.Switch(ctx, unit, p, fleet.SwitchOptions{
 		Restart: opts.restart, Watch: opts.watch, DryRun: opts.dryRun, Verify: opts.verify,
 	})
-	sentence := ""
-	if opts.dryRun && o != nil && o.From != o.To {
-		sentence = fmt.Sprintf("%s would be armed with %s; it is armed with %s and stays so", o.Unit, o.To, or(o.From, "nothing of ours"))
-	}
-	return a.showOutcome(o, err, sentence)
+	return a.showOutcome(o, err, "")
 }
 
 func newPkgRestartCommand(a *app) *cobra.Command {

@@ -19,7 +19,16 @@ func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*
 		return nil, err
 	}
 	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error { return s.restart(ctx, watch, out) })
+	return s.outcome(ctx, func(out *Outcome) error {
+		v, err := s.view(ctx)
+		if err == nil && len(v.armed) == 0 {
+			err = fmt.Errorf("%w: no package is armed for it; systemctl restart does what is left to do", ErrRefused)
+		}
+		if err != nil {
+			return fmt.Errorf("restart %s: %w", s.unit, err)
+		}
+		return s.restart(ctx, watch, out)
+	})
 }
 
 // restart is Restart under the locks.
@@ -46,7 +55,7 @@ func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome
 		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
 	if v.active == nil || v.active.rolledBack() || !v.active.Package.same(armed) {
-		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, orNothing(armed.Name), err)
+		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, or(armed.Name, "it"), err)
 	}
 	return s.giveBack(ctx, armed, bad, watch, out)
 }

@@ -42,8 +42,27 @@ func (h *Host) Rollback(ctx context.Context, unit string, opts RollbackOptions) 
 		if s.m == nil {
 			return fmt.Errorf("restart %s: %w", s.unit, systemd.ErrNoBus)
 		}
+		if !out.Changed {
+			if runs, err := s.runsArmed(ctx); err != nil || runs {
+				out.Notes = append(out.Notes, "it runs that package already and was not restarted")
+				return err
+			}
+		}
 		return s.restart(ctx, opts.Watch, out)
 	})
+}
+
+// runsArmed tells whether all that runs of the unit runs from what is armed.
+func (s *session) runsArmed(ctx context.Context) (bool, error) {
+	v, err := s.view(ctx)
+	if err != nil {
+		return false, err
+	}
+	live, _, err := s.h.live(v.loaded, v.place, v.armed.keys())
+	if err != nil {
+		return false, err
+	}
+	return live != nil && !live.Unreadable && v.loaded.ActiveState == "active" && !pending(v.loaded, live, v.armed.pkg(v.place)), nil
 }
 
 // beginRollback is begin for an act that goes on where others must stop: without a manager, without the store's

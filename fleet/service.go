@@ -113,8 +113,9 @@ type Outcome struct {
 	TookMS    int64  `json:"took_ms"`
 
 	Changed bool     `json:"changed"` // false: it was so already, or a dry run
-	Loaded  bool     `json:"loaded"`  // false: written, and no manager was there to load it
-	Notes   []string `json:"notes"`   // what people should know of this act
+	DryRun  bool     `json:"dry_run"`
+	Loaded  bool     `json:"loaded"` // false: written, and no manager was there to load it
+	Notes   []string `json:"notes"`  // what people should know of this act
 }
 
 // MarshalJSON keeps the lists of a service from being null.
@@ -134,6 +135,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 		Returned  bool     `json:"returned"`
 		TookMS    int64    `json:"took_ms"`
 		Changed   bool     `json:"changed"`
+		DryRun    bool     `json:"dry_run"`
 		Loaded    bool     `json:"loaded"`
 		Notes     []string `json:"notes"`
 	}
@@ -141,7 +143,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	if notes == nil {
 		notes = []string{}
 	}
-	return json.Marshal(own{service(o.Service.withLists()), o.From, o.To, o.Restarted, o.Returned, o.TookMS, o.Changed, o.Loaded, notes})
+	return json.Marshal(own{service(o.Service.withLists()), o.From, o.To, o.Restarted, o.Returned, o.TookMS, o.Changed, o.DryRun, o.Loaded, notes})
 }
 
 func (s Service) withLists() Service {

@@ -190,7 +190,7 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		s.warn("its variables point into several packages: %s", strings.Join(names, ", "))
 	}
 	if what, bound := boundCommand(u, v.place); bound {
-		s.warn("ExecStart= names a package itself (%s): a switch is refused until it is adopted", what)
+		s.warn("ExecStart= names a package itself (%s): a switch is refused until a variable names it", what)
 	}
 	if _, on := loadedEnvironment(u)["GGML_HRX_NAN_CONTINUE"]; on {
 		s.warn("GGML_HRX_NAN_CONTINUE is set: it is for soaks only")

@@ -52,7 +52,7 @@ func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOption
 	if err != nil {
 		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
 	}
-	out.From, out.To = plan.from.Name, pkg.Name
+	out.From, out.To, out.DryRun = plan.from.Name, pkg.Name, opts.DryRun
 	out.Notes = append(out.Notes, plan.notes...)
 	if opts.DryRun || plan.next == nil {
 		if plan.next == nil {
