@@ -137,7 +137,7 @@ func testInterrupted(t *testing.T, in *inside) {
 	now := s.status()
 	s.want(now, "bbb0002", "bbb0002", "bbb0002", false)
 	if len(now.Warnings) > 0 || len(now.Blocked) > 0 {
-		t.Errorf("left behind: %s", show(now))
+		t.Errorf("left behind: warnings %q, blocked %v: %s", now.Warnings, now.Blocked, show(now))
 	}
 	s.closedOnce()
 	if got := strings.Join(s.chain(), ", "); got != "switch aaa0001>bbb0002 armed" {
