@@ -27,7 +27,7 @@ const (
 )
 
 // ErrChanged says that a content is not what the manifest says.
-var ErrChanged = errors.New("changed while it was packed")
+var ErrChanged = errors.New("changed while it was read")
 
 // WriteArchive writes the package as tar.zst to w: the top folder, the
 // manifest, then every entry in the manifest's order, with the content that

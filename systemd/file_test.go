@@ -95,7 +95,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := ParseFile("f", data)
 		if err != nil {
-			t.Skip(err)
+			return // refused, which is all that may happen to it
 		}
 		var again strings.Builder
 		var last int

@@ -72,8 +72,8 @@ func Build(ctx context.Context, o Options) (*Result, error) {
 	if m.Files, err = collect(ctx, recipe, tree); err != nil {
 		return nil, err
 	}
-	if err := hash(ctx, tree, m.Files); err != nil {
-		return nil, err
+	if err := packager.HashFiles(ctx, tree, m.Files); err != nil {
+		return nil, fmt.Errorf("read tree: %w", err)
 	}
 	digest, err := check(recipe, m, o.Tree)
 	if err != nil {

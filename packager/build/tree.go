@@ -2,21 +2,15 @@ package build
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/packager"
-	"golang.org/x/sync/errgroup"
 )
 
 // collect returns the entries of the tree that the recipe includes, sorted,
@@ -135,37 +129,4 @@ func typeName(m fs.FileMode) string {
 		return "pipe"
 	}
 	return "device"
-}
-
-// hash fills in the digests.
-func hash(ctx context.Context, tree *os.Root, files []packager.File) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range files {
-		f := &files[i]
-		if f.Type != packager.TypeFile {
-			continue
-		}
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			r, err := tree.Open(filepath.FromSlash(f.Path))
-			if err != nil {
-				return fmt.Errorf("read tree: %w", err)
-			}
-			defer r.Close()
-			sum := sha256.New()
-			n, err := io.Copy(sum, r)
-			if err != nil {
-				return fmt.Errorf("read %s of the tree: %w", f.Path, err)
-			}
-			if n != f.Size {
-				return fmt.Errorf("%s %w: try again when nothing writes to it", f.Path, packager.ErrChanged)
-			}
-			f.SHA256 = hex.EncodeToString(sum.Sum(nil))
-			return nil
-		})
-	}
-	return group.Wait()
 }

@@ -156,7 +156,7 @@ func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) 
 		return nil, err
 	}
 	slices.SortFunc(m.Files, func(a, b packager.File) int { return strings.Compare(a.Path, b.Path) })
-	if err := hashFiles(ctx, root, m.Files); err != nil {
+	if err := packager.HashFiles(ctx, root, m.Files); err != nil {
 		return nil, err
 	}
 	if m.EntryPoints = programs(root, m); len(m.EntryPoints) == 0 {

@@ -3,11 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -162,52 +159,5 @@ func hashFile(ctx context.Context, name string, count func(int)) (string, error)
 		return "", err
 	}
 	defer f.Close()
-	return hashReader(ctx, f, count)
-}
-
-func hashReader(ctx context.Context, r io.Reader, count func(int)) (string, error) {
-	sum := sha256.New()
-	buf := make([]byte, 256<<10)
-	for {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		n, err := r.Read(buf)
-		sum.Write(buf[:n])
-		if count != nil && n > 0 {
-			count(n)
-		}
-		if errors.Is(err, io.EOF) {
-			return hex.EncodeToString(sum.Sum(nil)), nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-}
-
-// hashFiles fills in the digests of regular files below root.
-func hashFiles(ctx context.Context, root *os.Root, files []packager.File) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range files {
-		f := &files[i]
-		if f.Type != packager.TypeFile {
-			continue
-		}
-		group.Go(func() error {
-			r, err := root.Open(f.Path)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			var n int64
-			f.SHA256, err = hashReader(ctx, r, func(k int) { n += int64(k) })
-			if err == nil && n != f.Size {
-				err = fmt.Errorf("%q changed while it was read", f.Path)
-			}
-			return err
-		})
-	}
-	return group.Wait()
+	return packager.HashReader(ctx, f, count)
 }
