@@ -25,19 +25,10 @@ import (
 var ErrNotRegular = errors.New("not a regular file")
 
 // Write replaces the file at path by data with mode perm, or creates it.
-func Write(path string, data []byte, perm fs.FileMode) error {
+func Write(path string, data []byte, perm fs.FileMode) (err error) {
 	if err := checkTarget(path); err != nil {
 		return err
 	}
-	return write(path, data, perm, os.Rename)
-}
-
-// WriteNew creates the file at path. It refuses to replace one: the error then wraps [fs.ErrExist].
-func WriteNew(path string, data []byte, perm fs.FileMode) error {
-	return write(path, data, perm, RenameNew)
-}
-
-func write(path string, data []byte, perm fs.FileMode, rename func(from, to string) error) (err error) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -64,7 +55,7 @@ func write(path string, data []byte, perm fs.FileMode, rename func(from, to stri
 	if err = f.Close(); err != nil {
 		return err
 	}
-	if err = rename(f.Name(), path); err != nil {
+	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	// From here on the new bytes are in place; an error says only that they may not outlive a power loss.

@@ -86,18 +86,21 @@ func TestWriteRefusesWhatIsNotAFile(t *testing.T) {
 	wantEntries(t, dir, "folder", "link", "target")
 }
 
-func TestWriteNewKeepsWhatIsThere(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a")
-	if err := atomicfile.WriteNew(path, []byte("one"), 0o644); err != nil {
-		t.Fatal(err)
+func TestRenameNewKeepsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	for path, text := range map[string]string{a: "one", b: "two"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := atomicfile.WriteNew(path, []byte("two"), 0o644); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("second WriteNew = %v, want fs.ErrExist", err)
+	if err := atomicfile.RenameNew(b, a); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("RenameNew over a file = %v, want fs.ErrExist", err)
 	}
-	if got := read(t, path); got != "one" {
+	if got := read(t, a); got != "one" {
 		t.Errorf("file holds %q", got)
 	}
-	wantEntries(t, filepath.Dir(path), "a")
+	wantEntries(t, dir, "a", "b")
 }
 
 func TestExchangeAndMove(t *testing.T) {
