@@ -39,6 +39,19 @@ type Manifest struct {
 	FrontDoor []string `json:"front_door"`
 	// Requires lists what the host must have.
 	Requires []Requirement `json:"requires"`
+	// Fixes lists what the registry of fixes knew when the package was made,
+	// sorted by id: the carried, the missing and the unknown.
+	Fixes []Fix `json:"fixes,omitempty"`
+	// Machine is the processor of the ELF files, such as "x86_64"; "" if there
+	// are none.
+	Machine string `json:"machine,omitempty"`
+	// GPUTargets are the processors of the GPU code, sorted, such as "gfx1151".
+	GPUTargets []string `json:"gpu_targets,omitempty"`
+	// Glibc is the least version of the C library that the programs ask for,
+	// such as "2.38"; "" if none, or if the package brings its own.
+	Glibc string `json:"glibc,omitempty"`
+	// HostLibraries are the libraries that the host must have, sorted by name.
+	HostLibraries []HostLibrary `json:"host_libraries,omitempty"`
 	// SourceDateEpoch is the time stamp of every entry, in seconds since 1970.
 	SourceDateEpoch int64 `json:"source_date_epoch"`
 	// Imported marks a manifest that was computed from a directory.
@@ -54,6 +67,37 @@ type Component struct {
 	URL    string `json:"url,omitempty"`
 	// Declared is true when a person typed the pin and nothing established it.
 	Declared bool `json:"declared,omitempty"`
+	// Dirty is true when the checkout had changes that no commit holds.
+	Dirty bool `json:"dirty,omitempty"`
+}
+
+// Fix is an issue that was solved, and whether the package carries that.
+type Fix struct {
+	// ID names the issue, such as "engine#123".
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+	// Component is the source that the commits are of.
+	Component string `json:"component"`
+	// Commits solved the issue, all of them together.
+	Commits []string `json:"commits"`
+	// Carried is nil when it could not be established. That is never a yes.
+	Carried *bool `json:"carried"`
+	// How says how Carried was established, or why it could not be.
+	How string `json:"how"`
+	// Off is the environment variable that turns the fix off, with its value,
+	// such as "ONEBIT_HRX_DECODE_SPLIT=0".
+	Off string `json:"off,omitempty"`
+}
+
+// HostLibrary is a shared library that the host must have.
+type HostLibrary struct {
+	// Name is what the dynamic loader looks for, such as "libamdhip64.so.7".
+	Name string `json:"name"`
+	// NeededBy is the path of an entry that asks for it.
+	NeededBy string `json:"needed_by"`
+	// Dirs are the absolute folders that the entry tells the loader to look
+	// in first.
+	Dirs []string `json:"dirs,omitempty"`
 }
 
 // Kinds of requirement.
@@ -61,10 +105,12 @@ const (
 	RequirePath            = "path"
 	RequireDevice          = "device"
 	RequireKernelParameter = "kernel_parameter"
+	RequireLibrary         = "library"
 )
 
-// Requirement is something the host must have: a path, a device, or a kernel
-// parameter with a value.
+// Requirement is something the host must have: a path, a device, a shared
+// library by the name that the loader looks for, or a kernel parameter with a
+// value.
 type Requirement struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`

@@ -36,9 +36,18 @@ func example() *Manifest {
 			{Name: "engine", Commit: "3092596c1a", URL: "https://example.org/engine.git", Declared: true},
 			{Name: "llama.cpp", Commit: "00adc2b", Declared: true},
 		},
-		EntryPoints:     map[string]string{"1bit": "1bit", "llama-server": "hrx/llama/bin/llama-server"},
-		FrontDoor:       []string{"serve", "bench"},
-		Requires:        []Requirement{{Kind: RequirePath, Name: "/opt/rocm-therock"}, {Kind: RequireKernelParameter, Name: "amdgpu.cwsr_enable", Value: "0"}},
+		EntryPoints: map[string]string{"1bit": "1bit", "llama-server": "hrx/llama/bin/llama-server"},
+		FrontDoor:   []string{"serve", "bench"},
+		Requires:    []Requirement{{Kind: RequirePath, Name: "/opt/rocm-therock"}, {Kind: RequireKernelParameter, Name: "amdgpu.cwsr_enable", Value: "0"}},
+		Fixes: []Fix{
+			{ID: "engine#123", Title: "decode-split race", Component: "llama.cpp", Commits: []string{"00adc2b"}, Carried: new(true), How: "ancestor of the pin", Off: "ONEBIT_HRX_DECODE_SPLIT=0"},
+			{ID: "engine#570", Component: "engine", Commits: []string{"7871c71d"}, How: "the history is shallow"},
+		},
+		Machine: "x86_64", GPUTargets: []string{"gfx1100", "gfx1151"}, Glibc: "2.38",
+		HostLibraries: []HostLibrary{
+			{Name: "libamdhip64.so.7", NeededBy: "hrx/llama/bin/llama-server", Dirs: []string{"/opt/rocm-therock/lib"}},
+			{Name: "libc.so.6", NeededBy: "1bit"},
+		},
 		SourceDateEpoch: 1793000000,
 		Files: []File{
 			program("1bit", "front end"), dir("hrx"), dir("hrx/llama"), dir("hrx/llama/bin"),
@@ -71,6 +80,10 @@ func TestManifestRoundTrip(t *testing.T) {
 	// The canonical form is a promise: drop-ins and indexes keep digests.
 	if want := "sha256:" + canonicalExample; digest != want {
 		t.Errorf("digest %s, want %s\n%s", digest, want, b)
+	}
+	m.Fixes, m.Machine, m.GPUTargets, m.Glibc, m.HostLibraries = nil, "", nil, "", nil
+	if digest, err = m.Digest(); err != nil || digest != "sha256:"+canonicalShorter {
+		t.Errorf("without what may be left out: digest %s, %v, want %s", digest, err, canonicalShorter)
 	}
 }
 
@@ -143,7 +156,7 @@ func TestDecodeManifestRefuses(t *testing.T) {
 func TestValidateRefuses(t *testing.T) {
 	add := func(files ...File) func(*Manifest) {
 		return func(m *Manifest) {
-			m.EntryPoints, m.FrontDoor, m.Files = nil, nil, files
+			m.EntryPoints, m.FrontDoor, m.HostLibraries, m.Files = nil, nil, nil, files
 		}
 	}
 	for name, change := range map[string]func(*Manifest){
@@ -164,6 +177,24 @@ func TestValidateRefuses(t *testing.T) {
 		"requirement unknown":       func(m *Manifest) { m.Requires[0].Kind = "luck" },
 		"requirement relative":      func(m *Manifest) { m.Requires[0].Name = "opt" },
 		"parameter without value":   func(m *Manifest) { m.Requires[1].Value = "" },
+		"library a path":            func(m *Manifest) { m.Requires[0] = Requirement{Kind: RequireLibrary, Name: "lib/x.so"} },
+		"library with value":        func(m *Manifest) { m.Requires[0] = Requirement{Kind: RequireLibrary, Name: "x.so.1", Value: "1"} },
+		"fix not named":             func(m *Manifest) { m.Fixes[0].ID = "" },
+		"fix twice":                 func(m *Manifest) { m.Fixes = append(m.Fixes, m.Fixes[0]) },
+		"fix without commit":        func(m *Manifest) { m.Fixes[0].Commits = nil },
+		"fix with a branch":         func(m *Manifest) { m.Fixes[0].Commits[0] = "main" },
+		"fix with a commit twice":   func(m *Manifest) { m.Fixes[0].Commits = []string{"00adc2b", "00adc2b"} },
+		"fix of no component":       func(m *Manifest) { m.Fixes[0].Component = "" },
+		"fix off by a word":         func(m *Manifest) { m.Fixes[0].Off = "split" },
+		"fix with newline":          func(m *Manifest) { m.Fixes[0].How = "a\nb" },
+		"machine with space":        func(m *Manifest) { m.Machine = "x86 64" },
+		"GPU target twice":          func(m *Manifest) { m.GPUTargets = []string{"gfx1151", "gfx1151"} },
+		"GPU target upper case":     func(m *Manifest) { m.GPUTargets = []string{"GFX1151"} },
+		"glibc no version":          func(m *Manifest) { m.Glibc = "new" },
+		"host library a path":       func(m *Manifest) { m.HostLibraries[0].Name = "../x.so" },
+		"host library twice":        func(m *Manifest) { m.HostLibraries = append(m.HostLibraries, m.HostLibraries[0]) },
+		"host library of nobody":    func(m *Manifest) { m.HostLibraries[0].NeededBy = "nowhere" },
+		"host library folder":       func(m *Manifest) { m.HostLibraries[0].Dirs = []string{"lib"} },
 		"entry point missing":       func(m *Manifest) { m.EntryPoints["x"] = "nowhere" },
 		"entry point not program":   func(m *Manifest) { m.EntryPoints["x"] = "naïve name" },
 		"entry point a folder":      func(m *Manifest) { m.EntryPoints["x"] = "hrx" },
@@ -242,9 +273,18 @@ func TestValidateRefusesWhatCannotBeSeen(t *testing.T) {
 	} {
 		text := "a" + string(r) + "b"
 		for place, change := range map[string]func(*Manifest){
-			"file":        func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{file(text, "")} },
-			"folder":      func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{dir(text)} },
-			"target":      func(m *Manifest) { m.EntryPoints, m.FrontDoor, m.Files = nil, nil, []File{link("x", text)} },
+			"file": func(m *Manifest) {
+				m.EntryPoints, m.FrontDoor, m.HostLibraries, m.Files = nil, nil, nil, []File{file(text, "")}
+			},
+			"folder": func(m *Manifest) {
+				m.EntryPoints, m.FrontDoor, m.HostLibraries, m.Files = nil, nil, nil, []File{dir(text)}
+			},
+			"target": func(m *Manifest) {
+				m.EntryPoints, m.FrontDoor, m.HostLibraries, m.Files = nil, nil, nil, []File{link("x", text)}
+			},
+			"fix":         func(m *Manifest) { m.Fixes[0].Title = text },
+			"switch off":  func(m *Manifest) { m.Fixes[0].Off = "A=" + text },
+			"library":     func(m *Manifest) { m.HostLibraries[0].Dirs = []string{"/" + text} },
 			"url":         func(m *Manifest) { m.Components[0].URL = text },
 			"requirement": func(m *Manifest) { m.Requires[0].Name = "/" + text },
 			"parameter":   func(m *Manifest) { m.Requires[1].Value = text },
@@ -273,7 +313,7 @@ func TestValidateAccepts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := example()
-			m.EntryPoints, m.FrontDoor, m.Files = nil, nil, files
+			m.EntryPoints, m.FrontDoor, m.HostLibraries, m.Files = nil, nil, nil, files
 			if err := m.Validate(); err != nil {
 				t.Error(err)
 			}
@@ -334,4 +374,5 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-const canonicalExample = "bf02ac1f5632be226999cb33f742d23cc79db85bb8d24009ea6249916fbaa810"
+const canonicalExample = "a0a5618b1220a57ace066de8ce8828a6c7018fe0fc843e38ace5660ce7e4a837"
+const canonicalShorter = "bf02ac1f5632be226999cb33f742d23cc79db85bb8d24009ea6249916fbaa810"

@@ -40,6 +40,10 @@ var (
 	componentPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 	commitPattern    = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 	parameterPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	fixPattern       = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._/#-]*[A-Za-z0-9])?$`)
+	assignPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	libraryPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+	glibcPattern     = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)+$`)
 	digestPattern    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 	// unseen are the characters that a terminal acts on or shows nothing for:
@@ -84,6 +88,13 @@ func CheckRequirement(r Requirement) error {
 		if r.Value != "" {
 			return fmt.Errorf("%s %q takes no value", r.Kind, r.Name)
 		}
+	case RequireLibrary:
+		if !libraryPattern.MatchString(r.Name) {
+			return fmt.Errorf("library %q is not a name such as libvulkan.so.1", r.Name)
+		}
+		if r.Value != "" {
+			return fmt.Errorf("library %q takes no value", r.Name)
+		}
 	case RequireKernelParameter:
 		if !parameterPattern.MatchString(r.Name) {
 			return fmt.Errorf("kernel parameter %q is not of the form module.name", r.Name)
@@ -92,9 +103,34 @@ func CheckRequirement(r Requirement) error {
 			return fmt.Errorf("kernel parameter %s has no value", r.Name)
 		}
 	default:
-		return fmt.Errorf("requirement %q is not a path, device or kernel_parameter", r.Kind)
+		return fmt.Errorf("requirement %q is not a path, device, library or kernel_parameter", r.Kind)
 	}
 	return nil
+}
+
+// CheckFix says what is wrong with a fix, whether it is carried or not.
+func CheckFix(f Fix) error {
+	if len(f.ID) > maxTag || !fixPattern.MatchString(f.ID) {
+		return fmt.Errorf("fix %q is not named like engine#123", f.ID)
+	}
+	if len(f.Component) > maxTag || !componentPattern.MatchString(f.Component) {
+		return fmt.Errorf("component %q of fix %s is not 1 to %d letters, digits, dots, hyphens and underscores", f.Component, f.ID, maxTag)
+	}
+	if len(f.Commits) == 0 {
+		return fmt.Errorf("fix %s names no commit", f.ID)
+	}
+	for i, c := range f.Commits {
+		if !commitPattern.MatchString(c) {
+			return fmt.Errorf("commit %q of fix %s is not 7 to 64 lower-case hex digits", c, f.ID)
+		}
+		if slices.Contains(f.Commits[:i], c) {
+			return fmt.Errorf("commit %s of fix %s is there twice", c, f.ID)
+		}
+	}
+	if f.Off != "" && !assignPattern.MatchString(f.Off) {
+		return fmt.Errorf("what turns fix %s off, %q, is not of the form VARIABLE=value", f.ID, f.Off)
+	}
+	return checkText("text of fix "+f.ID, f.Title+f.How+f.Off)
 }
 
 // CheckPath says what is wrong with the path of an entry: it must be relative,
@@ -133,7 +169,7 @@ func checkText(what, s string) error {
 
 // Validate checks the whole manifest; the error wraps [ErrIntegrity].
 func (m *Manifest) Validate() error {
-	for _, check := range []func() error{m.checkHead, m.checkLists, m.checkFiles, m.checkLinks, m.checkEntryPoints} {
+	for _, check := range []func() error{m.checkHead, m.checkLists, m.checkFixes, m.checkFiles, m.checkLinks, m.checkEntryPoints, m.checkLinkage} {
 		if err := check(); err != nil {
 			return fmt.Errorf("manifest: %w: %w", err, ErrIntegrity)
 		}
@@ -190,6 +226,55 @@ func (m *Manifest) checkLists() error {
 	for _, r := range m.Requires {
 		if err := CheckRequirement(r); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) checkFixes() error {
+	for i, f := range m.Fixes {
+		if err := CheckFix(f); err != nil {
+			return err
+		}
+		if i > 0 && m.Fixes[i-1].ID >= f.ID {
+			return fmt.Errorf("fix %s is out of order or there twice", f.ID)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) checkLinkage() error {
+	if m.Machine != "" && !parameterPattern.MatchString(m.Machine) {
+		return fmt.Errorf("machine %q is not a name such as x86_64", m.Machine)
+	}
+	if m.Glibc != "" && !glibcPattern.MatchString(m.Glibc) {
+		return fmt.Errorf("glibc %q is not a version such as 2.38", m.Glibc)
+	}
+	for i, t := range m.GPUTargets {
+		if err := CheckWord(t); err != nil {
+			return fmt.Errorf("GPU target %w", err)
+		}
+		if i > 0 && m.GPUTargets[i-1] >= t {
+			return fmt.Errorf("GPU target %s is out of order or there twice", t)
+		}
+	}
+	for i, l := range m.HostLibraries {
+		if !libraryPattern.MatchString(l.Name) || len(l.Name) > maxName {
+			return fmt.Errorf("library %q is not a name such as libvulkan.so.1", l.Name)
+		}
+		if i > 0 && m.HostLibraries[i-1].Name >= l.Name {
+			return fmt.Errorf("library %s is out of order or there twice", l.Name)
+		}
+		if m.Lookup(l.NeededBy) == nil {
+			return fmt.Errorf("library %s is needed by %q, which is not in the package", l.Name, l.NeededBy)
+		}
+		for _, dir := range l.Dirs {
+			if err := checkText("folder of library "+l.Name, dir); err != nil {
+				return err
+			}
+			if !path.IsAbs(dir) || path.Clean(dir) != dir || len(dir) > MaxPath {
+				return fmt.Errorf("folder %q of library %s is not a clean absolute path", dir, l.Name)
+			}
 		}
 	}
 	return nil
