@@ -13,7 +13,7 @@ import (
 )
 
 type pkgBuildOptions struct {
-	recipe, tree, out, version, id string
+	recipe, tree, out, version, id, level string
 }
 
 func newPkgBuildCommand(a *app) *cobra.Command {
@@ -34,6 +34,7 @@ Prints the path of the archive.`,
 	f.StringVar(&opts.tree, "tree", "", "build tree (required)")
 	f.StringVar(&opts.out, "out", "", "folder for the archive (required)")
 	f.StringVar(&opts.version, "version", "", "release tag, such as v2026.44")
+	f.StringVar(&opts.level, "level", string(packager.LevelDefault), "how hard to compress: fast, default or best (best needs the program zstd)")
 	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
 	return c
 }
@@ -63,6 +64,9 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 			return usagef("--%s is missing: see 1bit pkg build --help", flag.name)
 		}
 	}
+	if err := packager.CheckLevel(packager.Level(opts.level)); err != nil {
+		return usagef("--level: %w", err)
+	}
 	var epoch int64
 	if s := a.getenv("SOURCE_DATE_EPOCH"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -75,6 +79,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	defer bar.Close()
 	r, err := build.Build(ctx, build.Options{
 		RecipePath: opts.recipe, Tree: opts.tree, Out: opts.out, Version: opts.version, ID: opts.id,
+		Level:           packager.Level(opts.level),
 		SourceDateEpoch: epoch, Progress: bar.Bytes,
 	})
 	if err != nil {

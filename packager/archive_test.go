@@ -34,7 +34,7 @@ func opener(contents map[string]string) func(*File) (io.ReadCloser, error) {
 func archiveOf(t testing.TB, m *Manifest, contents map[string]string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := WriteArchive(context.Background(), &buf, m, opener(contents), nil); err != nil {
+	if err := WriteArchive(context.Background(), &buf, m, opener(contents), ArchiveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -122,12 +122,12 @@ func TestArchiveRoundTrip(t *testing.T) {
 	m := example()
 	var reports []int64
 	var buf bytes.Buffer
-	err := WriteArchive(context.Background(), &buf, m, opener(contents), func(done, total int64) {
+	err := WriteArchive(context.Background(), &buf, m, opener(contents), ArchiveOptions{Progress: func(done, total int64) {
 		if total != 26 {
 			t.Errorf("total %d, want 26", total)
 		}
 		reports = append(reports, done)
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestWriteArchiveNoticesChangedContent(t *testing.T) {
 	for _, now := range []string{"front enD", "front", "front end and more", ""} {
 		changed := maps.Clone(contents)
 		changed["1bit"] = now
-		err := WriteArchive(context.Background(), io.Discard, example(), opener(changed), nil)
+		err := WriteArchive(context.Background(), io.Discard, example(), opener(changed), ArchiveOptions{})
 		if !errors.Is(err, ErrChanged) || errors.Is(err, ErrIntegrity) {
 			t.Errorf("%q: %v", now, err)
 		}

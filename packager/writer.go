@@ -8,34 +8,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
+	"syscall"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // MaxWindow is the largest zstd window written and read, in bytes. It is what
 // `zstd -d` accepts without an option.
 const MaxWindow = 128 << 20
 
-const (
-	minWindow = 1 << 20
-	// blockSize is how much content shares one set of entropy tables. On
-	// engine trees 32 KiB give 1 % less than the encoder's own 128 KiB, in no
-	// more time: machine code changes its statistics from section to section.
-	blockSize = 32 << 10
-)
-
 // ErrChanged says that a content is not what the manifest says.
 var ErrChanged = errors.New("changed while it was read")
+
+// ArchiveOptions say how an archive is made. The zero value is the default.
+type ArchiveOptions struct {
+	// Level is how hard to compress; "" means LevelDefault.
+	Level Level
+	// Progress is told the bytes of content written and their total; it may be
+	// nil.
+	Progress func(done, total int64)
+}
 
 // WriteArchive writes the package as tar.zst to w: the top folder, the
 // manifest, then every entry in the manifest's order, with the content that
 // open returns for it. The same manifest and content give the same bytes,
 // whatever the machine. A content that is not what the manifest says is an
-// error that wraps [ErrChanged]: the file changed after the manifest was made. progress may be nil; it
-// is told the bytes of content written and their total.
-func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File) (io.ReadCloser, error), progress func(done, total int64)) error {
+// error that wraps [ErrChanged]: the file changed after the manifest was made.
+// LevelBest without the program that it needs wraps [ErrNoCompressor].
+func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File) (io.ReadCloser, error), o ArchiveOptions) error {
 	manifest, err := m.Encode()
 	if err != nil {
 		return err
@@ -43,56 +42,20 @@ func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File
 	if len(manifest) > MaxManifest {
 		return fmt.Errorf("manifest of %s has %d bytes, limit %d: %w", m.Name(), len(manifest), int64(MaxManifest), ErrIntegrity)
 	}
-	// One goroutine beside ours: the bytes do not depend on the number of
-	// processors.
-	enc, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
-		zstd.WithWindowSize(window(m)), zstd.WithEncoderConcurrency(2), zstd.WithConcurrentBlocks(false))
+	enc, err := compressor(ctx, w, o.Level, windowSize(m))
 	if err != nil {
-		return fmt.Errorf("set up compression: %w", err)
+		return err
 	}
-	a := &archive{ctx: ctx, m: m, tw: tar.NewWriter(&blocked{enc: enc}), open: open, progress: progress, total: m.Size()}
-	if err := a.write(manifest); err != nil {
-		_ = enc.Close()
-		return fmt.Errorf("write archive of %s: %w", m.Name(), err)
+	a := &archive{ctx: ctx, m: m, tw: tar.NewWriter(enc), open: open, progress: o.Progress, total: m.Size()}
+	err = a.write(manifest)
+	// A compressor that failed says why when it is closed.
+	if cerr := enc.Close(); cerr != nil && (err == nil || errors.Is(err, syscall.EPIPE)) {
+		err = cerr
 	}
-	if err := enc.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("write archive of %s: %w", m.Name(), err)
 	}
 	return nil
-}
-
-// window is the smallest power of two that sees the whole package, within
-// bounds: a small package then needs little memory to unpack.
-func window(m *Manifest) int {
-	n := m.Size() + int64(len(m.Files))*1024
-	if n >= MaxWindow {
-		return MaxWindow
-	}
-	return max(minWindow, 1<<bits.Len64(uint64(n)))
-}
-
-// blocked ends a zstd block after every blockSize bytes, however they come.
-type blocked struct {
-	enc  *zstd.Encoder
-	fill int
-}
-
-func (b *blocked) Write(p []byte) (n int, err error) {
-	for len(p) > 0 {
-		k, err := b.enc.Write(p[:min(len(p), blockSize-b.fill)])
-		n += k
-		if err != nil {
-			return n, err
-		}
-		p = p[k:]
-		if b.fill += k; b.fill == blockSize {
-			b.fill = 0
-			if err := b.enc.Flush(); err != nil {
-				return n, err
-			}
-		}
-	}
-	return n, nil
 }
 
 type archive struct {

@@ -34,6 +34,8 @@ type Options struct {
 	// SourceDateEpoch is the time stamp of every entry, in seconds since 1970;
 	// 0 means DefaultEpoch.
 	SourceDateEpoch int64
+	// Level is how hard the archive is compressed; "" means the default.
+	Level packager.Level
 	// Progress is told the bytes of content packed and their total; may be nil.
 	Progress func(done, total int64)
 }
@@ -81,7 +83,7 @@ func Build(ctx context.Context, o Options) (*Result, error) {
 	}
 	out, err := writeOutput(ctx, filepath.Join(o.Out, m.DirName()+suffix), func(w io.Writer) error {
 		open := func(f *packager.File) (io.ReadCloser, error) { return tree.Open(f.Path) }
-		return packager.WriteArchive(ctx, w, m, open, o.Progress)
+		return packager.WriteArchive(ctx, w, m, open, packager.ArchiveOptions{Level: o.Level, Progress: o.Progress})
 	})
 	if err != nil {
 		return nil, err

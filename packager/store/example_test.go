@@ -28,7 +28,7 @@ func ExampleStore_Install() {
 	content := func(*packager.File) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("#!/bin/sh\n")), nil
 	}
-	if err := packager.WriteArchive(ctx, &archive, m, content, nil); err != nil {
+	if err := packager.WriteArchive(ctx, &archive, m, content, packager.ArchiveOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -54,7 +54,7 @@ func archive(t testing.TB, m *packager.Manifest, contents map[string]string) str
 	var buf bytes.Buffer
 	err := packager.WriteArchive(context.Background(), &buf, m, func(f *packager.File) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(contents[f.Path])), nil
-	}, nil)
+	}, packager.ArchiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
