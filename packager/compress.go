@@ -20,13 +20,13 @@ type Level string
 // Levels. Each gives the same bytes for the same input; LevelBest also depends
 // on the version of zstd(1).
 const (
-	// LevelFast is for a build that is tried once: a tenth of the time of
-	// LevelDefault, half again as large.
+	// LevelFast is for a build that is tried once: on an engine tree a fifth
+	// of the time of LevelDefault for 15 % more bytes.
 	LevelFast Level = "fast"
 	// LevelDefault is what "" means.
 	LevelDefault Level = "default"
-	// LevelBest is for what many download: a tenth smaller than LevelDefault,
-	// in six times its time. The program zstd does it.
+	// LevelBest is for what many download: a tenth fewer bytes than
+	// LevelDefault, in eight times its time. The program zstd does it.
 	LevelBest Level = "best"
 )
 
