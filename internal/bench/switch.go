@@ -30,8 +30,8 @@ func benchSwitch(ctx context.Context, bin string) (err error) {
 	for path, text := range map[string]string{
 		common[1]:                            config,
 		filepath.Join(work, "recipe.yaml"):   recipe,
-		filepath.Join(tree, "1bit"):          "#!/bin/sh\n",
-		tree + "/hrx/llama/bin/llama-server": "#!/bin/sh\nexec sleep infinity\n",
+		filepath.Join(tree, "1bit"):          "#!/bin/sh\necho version: none\n",
+		tree + "/hrx/llama/bin/llama-server": "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep infinity\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
@@ -62,7 +62,7 @@ func benchSwitch(ctx context.Context, bin string) (err error) {
 	if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
 		return err
 	}
-	systemctl := func(args ...string) (float64, error) {
+	systemctl := func(args ...string) (run, error) {
 		return timed(ctx, "systemctl", append([]string{"--user"}, args...)...)
 	}
 	defer func() {
@@ -78,15 +78,15 @@ func benchSwitch(ctx context.Context, bin string) (err error) {
 	if _, err := systemctl("start", benchUnit); err != nil {
 		return err
 	}
-	ours, peer, err := inTurn(21, func(round int) (float64, error) {
+	ours, peer, _, err := inTurn(21, func(round int) (run, error) {
 		id := []string{"bbbbbbb", "aaaaaaa"}[round%2]
 		return timed(ctx, program, append(common[:2:2], "pkg", "switch", benchUnit, id)...)
-	}, func(int) (float64, error) { return systemctl("daemon-reload") })
+	}, func(int) (run, error) { return systemctl("daemon-reload") })
 	if err != nil {
 		return err
 	}
 	fmt.Printf("# on %s\n", fileSystem(work))
-	figure("switch_vs_reload", ours*1000, peer*1000, "ms", 1.5, "systemctl --user daemon-reload")
+	ratio("switch_vs_reload", ours*1000, peer*1000, "ms", 1.5, "systemctl --user daemon-reload")
 	return nil
 }
 
