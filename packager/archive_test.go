@@ -71,7 +71,7 @@ func unpack(t testing.TB, b []byte) (tree map[string]string, err error) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := r.Extract(context.Background(), root, nil); err != nil {
+	if err := r.Extract(context.Background(), root, ExtractOptions{}); err != nil {
 		return nil, err
 	}
 	return snapshot(t, inside), nil
@@ -207,7 +207,7 @@ func TestExtractStopsWithContext(t *testing.T) {
 	defer root.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := r.Extract(ctx, root, nil); !errors.Is(err, context.Canceled) {
+	if err := r.Extract(ctx, root, ExtractOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

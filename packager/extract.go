@@ -24,16 +24,24 @@ const (
 	writers = 16
 )
 
+// ExtractOptions are for [Reader.Extract]; the zero value is fine.
+type ExtractOptions struct {
+	// Progress is told the bytes of content read and their total.
+	Progress func(done, total int64)
+	// Unsynced leaves it to the kernel when the bytes reach the disk, for a
+	// tree that is thrown away again.
+	Unsynced bool
+}
+
 // Extract writes the whole package below root, which must be empty, and
 // returns when all of it is on stable storage: every file and every folder
 // synced, root's own entries too. Each content is hashed while it is written
 // and compared with the manifest. Modes and times are final, except for root
 // itself. After an error root may hold anything that the manifest lists, and
-// nothing outside root was touched. progress may be nil; it is told the bytes
-// of content read and their total.
-func (a *Reader) Extract(ctx context.Context, root *os.Root, progress func(done, total int64)) error {
+// nothing outside root was touched.
+func (a *Reader) Extract(ctx context.Context, root *os.Root, opts ExtractOptions) error {
 	x := &extraction{
-		reader: a, root: root, progress: progress, total: a.manifest.Size(),
+		reader: a, root: root, ExtractOptions: opts, total: a.manifest.Size(),
 		time: time.Unix(a.manifest.SourceDateEpoch, 0),
 		pool: sync.Pool{New: func() any { b := make([]byte, chunkSize); return &b }},
 	}
@@ -44,9 +52,9 @@ func (a *Reader) Extract(ctx context.Context, root *os.Root, progress func(done,
 }
 
 type extraction struct {
-	reader      *Reader
-	root        *os.Root
-	progress    func(done, total int64)
+	reader *Reader
+	root   *os.Root
+	ExtractOptions
 	done, total int64
 	time        time.Time
 	pool        sync.Pool
@@ -137,8 +145,8 @@ func (x *extraction) feed(ctx context.Context, f *File, chunks chan<- *[]byte, s
 			return nil // the writer's error is the one to report
 		}
 		x.done += int64(n)
-		if x.progress != nil {
-			x.progress(x.done, x.total)
+		if x.Progress != nil {
+			x.Progress(x.done, x.total)
 		}
 	}
 	return nil
@@ -186,8 +194,10 @@ func (x *extraction) finish(f *os.File, name string, mode fs.FileMode, at time.T
 			return err
 		}
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if !x.Unsynced {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	return f.Close()
 }
@@ -222,6 +232,9 @@ func (x *extraction) finishDirs(ctx context.Context) error {
 		if err := x.root.Chmod(dir, 0o555); err != nil {
 			return err
 		}
+	}
+	if x.Unsynced {
+		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)

@@ -72,5 +72,5 @@ func extractInto(ctx context.Context, t *testing.T, b []byte, progress func(done
 		t.Fatal(err)
 	}
 	defer root.Close()
-	return r.Extract(ctx, root, progress)
+	return r.Extract(ctx, root, ExtractOptions{Progress: progress})
 }

@@ -133,7 +133,7 @@ func TestExtractAppliesNoRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := r.Extract(context.Background(), root, nil); err != nil {
+	if err := r.Extract(context.Background(), root, ExtractOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

@@ -80,7 +80,7 @@ func extract(ctx context.Context, r *packager.Reader, staged string, progress fu
 		return err
 	}
 	defer root.Close()
-	if err := r.Extract(ctx, root, progress); err != nil {
+	if err := r.Extract(ctx, root, packager.ExtractOptions{Progress: progress}); err != nil {
 		return err
 	}
 	// Writable as long as it has to be renamed: a user cannot move a
