@@ -132,7 +132,7 @@ func (a *app) complete(c *config) error {
 	switch systemd.Scope(c.Scope) {
 	case systemd.ScopeUser:
 	case systemd.ScopeSystem:
-		data, state = "/opt/1bit", "/var/lib/1bit"
+		data, state = systemDataHome, systemStateHome
 	default:
 		return usagef("unknown scope %q: it is user or system", c.Scope)
 	}

@@ -13,9 +13,15 @@ import (
 	"github.com/1bit-systems/pkg/systemd"
 )
 
-// store opens the packages of this host.
+const systemDataHome, systemStateHome = "/opt/1bit", "/var/lib/1bit"
+
+// store opens the packages of this host: in user scope the user's own, and beside them those of the machine.
 func (a *app) store() *store.Store {
-	return store.Open(a.config.DataHome, a.config.StateHome)
+	s := store.Open(a.config.DataHome, a.config.StateHome)
+	if systemd.Scope(a.config.Scope) == systemd.ScopeUser && s.Dir != systemDataHome {
+		s.Also = []*store.Store{store.Open(systemDataHome, systemStateHome)}
+	}
+	return s
 }
 
 // host is the services of this host in the configured scope.

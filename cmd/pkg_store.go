@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -75,6 +76,7 @@ type listedPackage struct {
 	Size        int64    `json:"size"`
 	InstalledAt string   `json:"installed_at"`
 	Imported    bool     `json:"imported"`
+	InstalledBy string   `json:"installed_by"`
 	State       string   `json:"state"`
 	UsedBy      []string `json:"used_by"`
 }
@@ -83,14 +85,26 @@ func listed(p *store.Package) listedPackage {
 	return listedPackage{
 		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version,
 		Digest: p.Digest, Path: p.Path, Size: p.Size, Imported: p.Imported, State: p.State,
-		InstalledAt: p.InstalledAt.UTC().Format("2006-01-02T15:04:05Z"), UsedBy: []string{},
+		InstalledAt: p.InstalledAt.UTC().Format("2006-01-02T15:04:05Z"), InstalledBy: p.InstalledBy, UsedBy: []string{},
 	}
+}
+
+// installed says when, and by whom and where if that is not the usual.
+func (a *app) installed(p *store.Package) string {
+	text := p.InstalledAt.Format("2006-01-02 15:04")
+	if p.InstalledBy != store.InstalledByUs {
+		text += " by " + ui.Clean(p.InstalledBy)
+	}
+	if dir := filepath.Dir(p.Path); dir != a.store().Dir {
+		text += " in " + dir
+	}
+	return text
 }
 
 func newPkgListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the installed packages", Args: between(0, 0),
-		Long: `List the installed packages with their state: ok, touched (something about the folder
+		Long: `List the installed packages, a user's own and those of /opt/1bit, with their state: ok, touched (something about the folder
 differs from what was installed: 1bit pkg verify tells what) or broken.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgList(cmd.Context()) },
 	}
@@ -114,7 +128,7 @@ func (a *app) runPkgList(ctx context.Context) error {
 		l.UsedBy = append(l.UsedBy, usage.Of(p)...)
 		doc.Packages = append(doc.Packages, l)
 		rows = append(rows, []string{
-			l.Name, p.Manifest.Version, l.State, ui.Size(l.Size), p.InstalledAt.Format("2006-01-02 15:04"), join(l.UsedBy),
+			l.Name, p.Manifest.Version, l.State, ui.Size(l.Size), a.installed(p), join(l.UsedBy),
 		})
 	}
 	return a.show(doc, func(w io.Writer) error {

@@ -23,9 +23,13 @@ type place struct {
 }
 
 func (h *Host) place() *place {
-	p := &place{store: h.Store, known: map[string]*store.Package{}, roots: []string{filepath.Clean(h.Store.Dir)}}
-	if real, err := filepath.EvalSymlinks(h.Store.Dir); err == nil && real != p.roots[0] {
-		p.roots = append(p.roots, real)
+	p := &place{store: h.Store, known: map[string]*store.Package{}}
+	for _, one := range append([]*store.Store{h.Store}, h.Store.Also...) {
+		dir := filepath.Clean(one.Dir)
+		p.roots = append(p.roots, dir)
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+			p.roots = append(p.roots, real)
+		}
 	}
 	return p
 }

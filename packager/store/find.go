@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/packager"
@@ -11,10 +13,11 @@ import (
 
 var digestPrefix = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
-// Find returns the package that query names: by its name, its id, its version
-// or tag, or at least 6 digits of its digest, with or without "sha256:". A
-// name beats an id or version, and those beat a digest. Nothing found wraps
-// [ErrNotInstalled], several [ErrAmbiguous]; both errors list names.
+// Find returns the package that query names: by its name or its folder, its
+// id, its version or tag, or at least 6 digits of its digest, with or without
+// "sha256:". A name beats an id or version, and those beat a digest. Nothing
+// found wraps [ErrNotInstalled], several [ErrAmbiguous]; both errors list
+// names. Of a package that is in several stores the own one is found.
 func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
 	list, err := s.List(ctx)
 	if err != nil {
@@ -23,6 +26,7 @@ func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
 	version, _ := packager.ParseVersion(query)
 	digest := strings.TrimPrefix(query, "sha256:")
 	for _, fits := range []func(*Package) bool{
+		func(p *Package) bool { return p.Path == query },
 		func(p *Package) bool { return p.Name == query || p.Manifest.DirName() == query },
 		func(p *Package) bool {
 			return p.Manifest.ID == query || p.Manifest.Tag == query && query != "" ||
@@ -34,7 +38,8 @@ func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
 	} {
 		var found []*Package
 		for _, p := range list {
-			if fits(p) {
+			same := func(q *Package) bool { return q.Digest == p.Digest }
+			if fits(p) && !slices.ContainsFunc(found, same) {
 				found = append(found, p)
 			}
 		}
@@ -54,8 +59,15 @@ func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
 
 func names(list []*Package) string {
 	var out []string
-	for _, p := range list {
+	for i, p := range list {
 		name := p.Name
+		twin := func(q *Package) bool { return q.Name == p.Name && q != p }
+		if slices.ContainsFunc(list, twin) {
+			if i > 0 && list[i-1].Name == p.Name && list[i-1].Digest == p.Digest {
+				continue
+			}
+			name += " in " + filepath.Dir(p.Path)
+		}
 		if p.Manifest.Tag != "" {
 			name += " (" + p.Manifest.Tag + ")"
 		}

@@ -39,7 +39,7 @@ func (s *Store) takeIn(ctx context.Context, dir string) (*Package, error) {
 		return nil, err
 	}
 	// An import and a removal of one directory must not meet.
-	unlock, err := s.LockShared(ctx)
+	unlock, err := s.lock(ctx, false, "shared")
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,9 @@ func (s *Store) presentLocked(m *packager.Manifest) (*Package, error) {
 	case p.State == StateBroken:
 		return nil, fmt.Errorf("%s is installed but broken (%s): remove it, then install it again: %w", p.Name, p.Detail, packager.ErrIntegrity)
 	}
+	if p.native != nil {
+		return p, nil
+	}
 	// A process that died before its last sync may have left these to do.
 	if err := errors.Join(seal(path), atomicfile.SyncDir(s.Dir)); err != nil && !notOurs(err) {
 		return nil, err

@@ -14,10 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// List returns every package that is whole, sorted by name. It also sweeps
-// what dead processes left, as far as it may.
+// List returns every package that is whole, those of the stores that are also
+// seen too, sorted by name. It also sweeps what dead processes left, as far as
+// it may.
 func (s *Store) List(ctx context.Context) ([]*Package, error) {
 	s.sweep(ctx)
+	var list []*Package
+	for _, one := range s.stores() {
+		part, err := one.list(ctx)
+		if one != s && errors.Is(err, fs.ErrPermission) {
+			continue // what may not be read cannot be used either
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part...)
+	}
+	byName(list)
+	return list, nil
+}
+
+// list returns the packages that lie in this store itself.
+func (s *Store) list(ctx context.Context) ([]*Package, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list packages: %w", err)
@@ -68,6 +86,15 @@ func (s *Store) load(base string) (*Package, error) {
 		return nil, err
 	}
 	p.Name, p.Size, p.InstalledAt = p.Manifest.Name(), p.Manifest.Size(), info.ModTime()
+	p.native = s.readNative(base)
+	switch {
+	case p.native != nil:
+		p.InstalledBy = p.native.format
+	case p.Imported:
+		p.InstalledBy = InstalledByImport
+	default:
+		p.InstalledBy = InstalledByUs
+	}
 	p.State, p.Detail = look(p)
 	// A package that goes while it is looked at lacks files, and then is none.
 	if now, err := os.Lstat(p.Path); err != nil {
@@ -104,6 +131,15 @@ func readSmall(name string) ([]byte, fs.FileInfo, error) {
 // AtPath returns the package whose directory contains path, which need not
 // exist itself.
 func (s *Store) AtPath(path string) (*Package, bool) {
+	for _, one := range s.stores() {
+		if p, ok := one.atPath(path); ok {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+func (s *Store) atPath(path string) (*Package, bool) {
 	if !filepath.IsAbs(path) {
 		return nil, false
 	}

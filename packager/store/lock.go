@@ -23,16 +23,42 @@ const (
 // LockShared keeps packages from being removed until unlock is called. While
 // a removal runs, it waits if ctx has a deadline, else it gives up at once;
 // the error wraps [ErrBusy] and says who holds the lock.
+//
+// It also keeps those of the other stores that are seen.
 func (s *Store) LockShared(ctx context.Context) (unlock func(), err error) {
-	return s.lock(ctx, false, "shared")
+	own, err := s.lock(ctx, false, "shared")
+	if err != nil {
+		return nil, err
+	}
+	others, err := s.lockHomes()
+	if err != nil {
+		own()
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	return func() { others(); own() }, nil
 }
 
-// lockPatiently is LockShared for work that must not be lost to a removal that
-// happens to run.
+// lockAlone is the lock of a removal: it keeps everybody else off the packages,
+// and fails while somebody is at them.
+func (s *Store) lockAlone(ctx context.Context, what string) (unlock func(), err error) {
+	state, err := s.lock(ctx, true, what)
+	if err != nil {
+		return nil, err
+	}
+	home, err := s.lockHome()
+	if err != nil {
+		state()
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	return func() { home(); state() }, nil
+}
+
+// lockPatiently is the own lock, shared, for work that must not be lost to a
+// removal that happens to run.
 func (s *Store) lockPatiently(ctx context.Context) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.LockShared(ctx)
+	return s.lock(ctx, false, "shared")
 }
 
 // lock takes the store's lock. The kernel frees it with the process; the text

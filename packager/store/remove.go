@@ -27,8 +27,11 @@ func (s *Store) Remove(ctx context.Context, p *Package, inUse func(context.Conte
 }
 
 func (s *Store) remove(ctx context.Context, p *Package, inUse func(context.Context, *Package) ([]string, error)) (err error) {
+	if err := s.mine(p); err != nil {
+		return err
+	}
 	s.sweep(ctx)
-	unlock, err := s.lock(ctx, true, "remove "+p.Name)
+	unlock, err := s.lockAlone(ctx, "remove "+p.Name)
 	if err != nil {
 		return err
 	}
@@ -37,6 +40,9 @@ func (s *Store) remove(ctx context.Context, p *Package, inUse func(context.Conte
 	now, err := s.load(base)
 	if err != nil || now.Digest != p.Digest {
 		return fmt.Errorf("%w any more as it was: list the packages again", ErrNotInstalled)
+	}
+	if err := s.mine(now); err != nil {
+		return err
 	}
 	if err := s.checkUse(ctx, now, inUse); err != nil {
 		return err

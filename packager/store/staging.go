@@ -206,11 +206,11 @@ func (s *Store) sealAll(ctx context.Context) {
 			continue
 		}
 		p, err := s.load(e.Name())
-		if err != nil || p.Imported {
+		if err != nil || p.Imported || p.native != nil {
 			continue
 		}
 		// A removal, which needs the folder writable, holds the lock alone.
-		unlock, err := s.LockShared(context.WithoutCancel(ctx))
+		unlock, err := s.lock(context.WithoutCancel(ctx), false, "shared")
 		if err != nil {
 			return
 		}

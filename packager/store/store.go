@@ -21,6 +21,8 @@ var (
 	ErrBusy         = errors.New("store is busy")
 	// ErrDifferent says that the name is taken by something else.
 	ErrDifferent = errors.New("something else of that name is installed")
+	// ErrForeign says that a package is somebody else's to remove.
+	ErrForeign = errors.New("not this store's")
 )
 
 // States of an installed package, told by a look at sizes, modes and times;
@@ -39,6 +41,9 @@ type Store struct {
 	StateDir string
 	// Proc is the root of the proc file system, /proc unless a test says else.
 	Proc string
+	// Also are other stores whose packages are seen and never changed, such
+	// as that of /opt/1bit for a user.
+	Also []*Store
 }
 
 // Open returns the store in dir, with its state in stateDir. Neither has to
@@ -66,7 +71,12 @@ type Package struct {
 	State       string // StateOK, StateTouched or StateBroken
 	Detail      string // what is touched or broken, for people
 	Imported    bool
+	// InstalledBy is InstalledByUs, InstalledByImport, or deb, rpm or
+	// archlinux.
+	InstalledBy string
 	Size        int64 // sum of the files' sizes in bytes
+
+	native *native
 }
 
 // Program returns the absolute path of an entry point's program. An entry

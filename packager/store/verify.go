@@ -89,7 +89,11 @@ func (v *verifier) run(ctx context.Context, s *Store) error {
 func (v *verifier) manifest(s *Store) {
 	name := filepath.Join(v.p.Path, packager.ManifestName)
 	if v.p.Imported {
-		name = s.record(filepath.Base(v.p.Path))
+		home := s.home(v.p)
+		if home == nil {
+			home = s
+		}
+		name = home.record(filepath.Base(v.p.Path))
 	}
 	raw, info, err := readSmall(name)
 	if err != nil {
