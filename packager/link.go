@@ -96,3 +96,8 @@ func (m *Manifest) resolve(p string) (*File, error) {
 	}
 	return at, nil
 }
+
+// Resolve follows p through the links of the package as the kernel would and
+// returns the file or folder it ends at. Leaving the package, even to come
+// back, is an error, and so is a loop or a missing entry.
+func (m *Manifest) Resolve(p string) (*File, error) { return m.resolve(p) }

@@ -1,0 +1,156 @@
+package linkage
+
+import (
+	"path"
+	"strings"
+)
+
+// process is one program, or one library that was opened, and all that the
+// loader brings in for it.
+type process struct {
+	r     *resolver
+	list  []*node          // in the order of loading
+	files map[string]*node // by the path of the file: a file is loaded once
+	names map[string]*node // by every name that it was asked for or gives itself; nil: asked for in vain
+	met   map[needKey]string
+	unmet map[needKey]need
+}
+
+// node is an object that was loaded.
+type node struct {
+	object *Object
+	origin string // the folder $ORIGIN stands for: where it was opened, links unfollowed
+	loader *node  // who asked for it first
+}
+
+// load does what ld.so does: breadth first through all needs (glibc,
+// elf/dl-deps.c and elf/dl-load.c).
+func (r *resolver) load(o *Object) *process {
+	p := &process{r: r, files: map[string]*node{}, names: map[string]*node{}, met: map[needKey]string{}, unmet: map[needKey]need{}}
+	p.add(&node{object: o, origin: path.Dir(o.Path)}, path.Base(o.Path))
+	for i := 0; i < len(p.list); i++ {
+		n := p.list[i]
+		for _, name := range n.object.Needed {
+			p.need(n, name)
+		}
+	}
+	return p
+}
+
+func (p *process) add(n *node, name string) {
+	if known := p.files[n.object.Path]; known != nil {
+		p.names[name] = known
+		return
+	}
+	p.list = append(p.list, n)
+	p.files[n.object.Path] = n
+	for _, name := range []string{name, n.object.Soname} {
+		if name != "" && p.names[name] == nil {
+			p.names[name] = n
+		}
+	}
+}
+
+func (p *process) need(n *node, name string) {
+	key := needKey{n.object.Path, name}
+	if known := p.names[name]; known != nil {
+		p.met[key] = known.object.Path
+		return
+	}
+	var outside []string
+	for _, dir := range p.r.searched(n, name) {
+		if path.IsAbs(dir) {
+			outside = append(outside, path.Clean(dir))
+			continue
+		}
+		if found := p.r.open(dir, path.Base(name), n.object.Machine); found != nil {
+			found.loader = n
+			p.add(found, name)
+			p.met[key] = found.object.Path
+			return
+		}
+	}
+	if at, ok := p.r.loaded[name]; ok {
+		p.met[key] = at
+		return
+	}
+	p.unmet[key] = need{object: n.object, name: name, dirs: outside}
+}
+
+// searched lists the folders that a need is looked for in, those of the host
+// absolute, those of the package relative to its root and as they are written:
+// ".." means the parent of what a link leads to.
+func (r *resolver) searched(n *node, name string) []string {
+	if strings.Contains(name, "/") { // a path, not to be looked for
+		return expand(path.Dir(name), n.origin, n.object.Machine)
+	}
+	var dirs []string
+	if n.object.Runpath == nil {
+		for at := n; at != nil; at = at.loader {
+			for _, entry := range at.object.Rpath {
+				dirs = append(dirs, expand(entry, at.origin, at.object.Machine)...)
+			}
+		}
+	}
+	for _, entry := range n.object.Runpath {
+		dirs = append(dirs, expand(entry, n.origin, n.object.Machine)...)
+	}
+	return dirs
+}
+
+// open is the library of that name in a folder of the package, nil if there is
+// none that the loader would take.
+func (r *resolver) open(dir, name, machine string) *node {
+	f, err := r.m.Resolve(dir + "/" + name)
+	if err != nil {
+		return nil
+	}
+	o := r.objects[f.Path]
+	if o == nil || o.Machine != machine {
+		return nil
+	}
+	return &node{object: o, origin: dir}
+}
+
+// expand puts the folders for an entry of RUNPATH or RPATH: more than one where
+// it depends on the host, none where it depends on the current folder.
+func expand(entry, origin, machine string) []string {
+	out := []string{entry}
+	replace := func(token string, values ...string) {
+		var next []string
+		for _, s := range out {
+			if !strings.Contains(s, "$"+token) && !strings.Contains(s, "${"+token+"}") {
+				next = append(next, s)
+				continue
+			}
+			for _, v := range values {
+				next = append(next, strings.NewReplacer("${"+token+"}", v, "$"+token, v).Replace(s))
+			}
+		}
+		out = next
+	}
+	rest, ok := cutOrigin(entry)
+	if ok {
+		out = []string{origin + rest}
+	}
+	// What Debian, what Fedora and what others call the folder of libraries.
+	replace("LIB", "lib/"+machine+"-linux-gnu", "lib64", "lib")
+	replace("PLATFORM", machine)
+	var dirs []string
+	for _, s := range out {
+		if (ok || path.IsAbs(s)) && !strings.Contains(s, "$") {
+			dirs = append(dirs, s)
+		}
+	}
+	return dirs
+}
+
+// cutOrigin takes $ORIGIN off the front. Anywhere else it makes no path.
+func cutOrigin(entry string) (rest string, ok bool) {
+	for _, token := range []string{"$ORIGIN", "${ORIGIN}"} {
+		if rest, ok := strings.CutPrefix(entry, token); ok && (rest == "" || rest[0] == '/') {
+			return rest, true
+		}
+	}
+	return "", false
+}

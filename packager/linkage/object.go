@@ -1,0 +1,86 @@
+package linkage
+
+import (
+	"errors"
+	"io"
+)
+
+// ErrMalformed is wrapped by errors about a file that begins as an ELF file
+// does and is none that a loader could take.
+var ErrMalformed = errors.New("ELF file is damaged")
+
+// GPU is the machine of code for AMD's graphics processors, which no loader
+// of the host ever sees.
+const GPU = "amdgpu"
+
+// Object is what a loader must know of one ELF file. A file that holds nothing
+// but GPU code is one too.
+type Object struct {
+	// Path is relative to the package's root.
+	Path string
+	// Machine is the processor, as the kernel names it: "x86_64", "aarch64", …
+	// It is [GPU] for GPU code.
+	Machine string
+	// Program is true for what can be started: it names its loader, or needs
+	// none.
+	Program bool
+	// Interp is the loader that a program asks for, such as
+	// "/lib64/ld-linux-x86-64.so.2".
+	Interp string
+	// Soname is the name that others ask for a library by.
+	Soname string
+	// Needed are the names of the libraries it asks for, in order.
+	Needed []string
+	// Runpath and Rpath are the folders it wants libraries looked for in, in
+	// its own spelling, split at the colons. An empty entry is the current
+	// folder. An RPATH beside a RUNPATH is ignored, here as by the loader: a
+	// RUNPATH that is not nil also ends the search in the RPATH of those that
+	// loaded the object.
+	Runpath, Rpath []string
+	// Glibc is the least version of the C library it asks for, such as "2.38".
+	Glibc string
+	// GPUTargets are the processors that its GPU code is for, sorted.
+	GPUTargets []string
+	// Damage says what is wrong with a file that begins as ELF files do. Of
+	// such a file nothing but Path is known. Only [Inspect] sets it.
+	Damage string
+
+	versions []version // what it asks of which library
+	defined  []string  // the versions that it defines itself
+}
+
+// version is a symbol version that a library must define.
+type version struct{ library, name string }
+
+// Read looks at a file of size bytes. It returns nil and no error for what a
+// loader has no business with: no ELF file and no GPU code, or an object file
+// that is still to be linked. An error wraps [ErrMalformed], or is r's own.
+//
+// It reads what it needs and no more, whatever the size: the headers, the
+// dynamic section and the strings it names, and of GPU code the lists of what
+// is inside.
+func Read(r io.ReaderAt, size int64) (*Object, error) {
+	f := &file{r: r, size: size}
+	var magic [len(bundleMagic)]byte
+	n, err := r.ReadAt(magic[:min(size, int64(len(magic)))], 0)
+	if err != nil && (!errors.Is(err, io.EOF) || n == 0) {
+		if errors.Is(err, io.EOF) {
+			err = nil // empty
+		}
+		return nil, err
+	}
+	start := string(magic[:n])
+	switch {
+	case hasPrefix(start, "\x7fELF"):
+		return readELF(f)
+	case hasPrefix(start, bundleMagic), hasPrefix(start, compressedMagic):
+		targets, err := bundleTargets(f, 0, size)
+		if err != nil || len(targets) == 0 {
+			return nil, err
+		}
+		return &Object{Machine: GPU, GPUTargets: targets}, nil
+	}
+	return nil, nil
+}
+
+func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
