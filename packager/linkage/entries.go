@@ -3,6 +3,7 @@ package linkage
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -57,4 +58,17 @@ func (r *resolver) entry(o *Object, entry string, forbidden []string) string {
 		}
 	}
 	return ""
+}
+
+// interp says what is wrong with the loader that a program asks for: the kernel
+// takes it by its path, whatever the package holds.
+func (r *resolver) interp(o *Object) []Problem {
+	if o.Interp == "" {
+		return nil
+	}
+	dir := path.Dir(path.Clean(o.Interp))
+	if slices.Contains(defaultDirs(o.Machine), dir) || path.IsAbs(dir) && declaredPath(r.m, dir) {
+		return nil
+	}
+	return []Problem{{Path: o.Path, What: fmt.Sprintf("is started by the loader %q, which is not where hosts have it: link it against the system's C library", o.Interp)}}
 }

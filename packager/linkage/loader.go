@@ -2,6 +2,7 @@ package linkage
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -11,9 +12,10 @@ type process struct {
 	r     *resolver
 	list  []*node          // in the order of loading
 	files map[string]*node // by the path of the file: a file is loaded once
-	names map[string]*node // by every name that it was asked for or gives itself; nil: asked for in vain
+	names map[string]*node // by every name that it was asked for or gives itself
 	met   map[needKey]string
 	unmet map[needKey]need
+	asked map[string][]string // by a name that is not in the package: where it was looked for on the host
 }
 
 // node is an object that was loaded.
@@ -26,7 +28,7 @@ type node struct {
 // load does what ld.so does: breadth first through all needs (glibc,
 // elf/dl-deps.c and elf/dl-load.c).
 func (r *resolver) load(o *Object) *process {
-	p := &process{r: r, files: map[string]*node{}, names: map[string]*node{}, met: map[needKey]string{}, unmet: map[needKey]need{}}
+	p := &process{r: r, files: map[string]*node{}, names: map[string]*node{}, met: map[needKey]string{}, unmet: map[needKey]need{}, asked: map[string][]string{}}
 	p.add(&node{object: o, origin: path.Dir(o.Path)}, path.Base(o.Path))
 	for i := 0; i < len(p.list); i++ {
 		n := p.list[i]
@@ -74,7 +76,9 @@ func (p *process) need(n *node, name string) {
 		p.met[key] = at
 		return
 	}
-	p.unmet[key] = need{object: n.object, name: name, dirs: outside}
+	// Where an earlier one finds it, it is loaded by now, and serves this one too.
+	p.asked[name] = append(p.asked[name], outside...)
+	p.unmet[key] = need{object: n.object, name: name, dirs: slices.Clone(p.asked[name])}
 }
 
 // searched lists the folders that a need is looked for in, those of the host

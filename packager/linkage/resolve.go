@@ -35,7 +35,8 @@ type Linkage struct {
 	// Problems are sorted by path.
 	Problems []Problem
 
-	open []need // what the package does not hold, by object and name
+	open   []need // what the package does not hold, by object and name
+	loader bool   // the package has one of its own
 }
 
 // Problem is something that keeps a package from working on every host that it
@@ -87,8 +88,9 @@ func Resolve(m *packager.Manifest, objects []*Object, forbidden ...string) *Link
 	r.sum(objects)
 	for _, o := range objects {
 		r.l.Problems = append(r.l.Problems, r.entries(o, forbidden)...)
+		r.l.Problems = append(r.l.Problems, r.interp(o)...)
 	}
-	sortProblems(r.l.Problems)
+	r.l.Problems = sortProblems(r.l.Problems)
 	return r.l
 }
 
@@ -110,7 +112,6 @@ type resolver struct {
 
 // take sorts the objects in.
 func (r *resolver) take(objects []*Object) {
-	r.lenient = r.m.Imported
 	machines := map[string]bool{}
 	for _, o := range objects {
 		r.l.GPUTargets = append(r.l.GPUTargets, o.GPUTargets...)
@@ -122,14 +123,12 @@ func (r *resolver) take(objects []*Object) {
 			continue
 		}
 		r.objects[o.Path] = o
-		if hostMachine(o.Machine) && !machines[o.Machine] {
+		if runsLinux(o.Machine) && !machines[o.Machine] {
 			machines[o.Machine] = true
 			r.l.Machines = append(r.l.Machines, o.Machine)
 		}
 		for _, name := range []string{path.Base(o.Path), o.Soname} {
-			if isLoader(name) {
-				r.lenient = true
-			}
+			r.l.loader = r.l.loader || isLoader(name)
 			r.libc = r.libc || name == "libc.so.6"
 			if name != "" && r.places[name] == "" {
 				r.places[name] = o.Path
@@ -141,6 +140,7 @@ func (r *resolver) take(objects []*Object) {
 			r.places[path.Base(f.Path)] = f.Path
 		}
 	}
+	r.lenient = r.m.Imported || r.l.loader
 	slices.Sort(r.l.GPUTargets)
 	r.l.GPUTargets = slices.Compact(r.l.GPUTargets)
 	slices.Sort(r.l.Machines)
@@ -156,9 +156,9 @@ func (r *resolver) take(objects []*Object) {
 	}
 }
 
-// hostMachine tells a machine that runs Linux programs from one whose ELF
+// runsLinux tells a machine that runs Linux programs from one whose ELF
 // files are data to the host, such as firmware.
-func hostMachine(name string) bool { return !strings.HasPrefix(name, "elf") && name != GPU }
+func runsLinux(name string) bool { return !strings.HasPrefix(name, "elf") && name != GPU }
 
 // run loads every program, and then what no program has loaded.
 func (r *resolver) run() {
@@ -173,7 +173,7 @@ func (r *resolver) run() {
 		p := r.load(o)
 		r.commit(p)
 		for name, n := range p.names {
-			if _, ok := byProgram[name]; !ok && n != nil {
+			if _, ok := byProgram[name]; !ok {
 				byProgram[name] = n.object.Path
 			}
 		}
@@ -238,9 +238,11 @@ func (r *resolver) sum(objects []*Object) {
 		to[key.object][key.name] = at
 	}
 	for key, at := range r.met {
-		if _, open := r.unmet[key]; !open {
-			put(r.l.Inside, key, at)
+		if _, open := r.unmet[key]; open {
+			continue
 		}
+		put(r.l.Inside, key, at)
+		r.l.Problems = append(r.l.Problems, lacking(r.objects[key.object], key.name, r.objects[at], "the package's")...)
 	}
 	host := map[string]*packager.HostLibrary{}
 	for _, n := range r.needs() {
