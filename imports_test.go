@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 }
 
 // Parts that only tests, the demo and the benchmarks use. The product may not import them.
-var forTests = []string{"internal/demo", "internal/testhost", "internal/realengine", "internal/fakeengine", "internal/faultrun", "internal/bench"}
+var forTests = []string{"internal/demo", "internal/testelf", "internal/testhost", "internal/realengine", "internal/fakeengine", "internal/faultrun", "internal/bench"}
 
 // Packages of others that belong to one folder alone.
 var onlyIn = map[string]string{
