@@ -325,12 +325,19 @@ func TestParseVersion(t *testing.T) {
 	for tag, want := range map[string]string{
 		"v2026.44": "2026.44.0", "2026.44": "2026.44.0", "v2026.44.1": "2026.44.1", "v2026.04": "2026.4.0",
 		"v2026.00": "2026.0.0", "v1.2.3-rc.1": "1.2.3-rc.1", "v2026.44+rocm7": "2026.44.0+rocm7", "v7": "7.0.0",
-		"": "", "v": "", "nightly": "", "v2026.04.22.3": "", "v2026.44-": "", "v2026.44-rc..1": "", "v99999999999999999999": "", "v1 ": "",
-		"release_20260513.0": "", "V1": "",
+		"V1": "1.0.0", "v2026.44-0-gfeedbee": "2026.44.0",
+		// These have an order, and no semantic version.
+		"v2026.04.22.3": "", "b6123": "", "release_20260513.0": "", "v2026.44-5-gfeedbee": "", "v2026.44-dirty": "", "v2026.44-rc..1": "",
 	} {
-		got, err := ParseVersion(tag)
-		if got != want || (err == nil) != (want != "") {
+		if got, err := ParseVersion(tag); got != want || err != nil {
 			t.Errorf("ParseVersion(%q) = %q, %v; want %q", tag, got, err, want)
+		}
+	}
+	for _, tag := range []string{
+		"", "v", "nightly", "v2026.44-", "v99999999999999999999", "v1 ", "0f1e2d3", "release/1.0", "v1." + strings.Repeat("1", maxTag),
+	} {
+		if got, err := ParseVersion(tag); err == nil {
+			t.Errorf("ParseVersion(%q) = %q", tag, got)
 		}
 	}
 }
@@ -365,7 +372,7 @@ func FuzzParseVersion(f *testing.F) {
 	f.Add("v1.2.3-rc.1+x")
 	f.Fuzz(func(t *testing.T, tag string) {
 		v, err := ParseVersion(tag)
-		if err != nil {
+		if err != nil || v == "" {
 			return
 		}
 		if again, err := ParseVersion(v); err != nil || again != v {
