@@ -77,6 +77,7 @@ func runInside(t *testing.T) {
 		"unblock and unswitch":                  testUnblockAndUnswitch,
 		"usage and discovery":                   testUsage,
 		"a stopped instance needs its package":  testStoppedInstance,
+		"a package elsewhere":                   testElsewhere,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, in) })
 	}
