@@ -24,11 +24,13 @@ const (
 	bundleMagic     = "__CLANG_OFFLOAD_BUNDLE__"
 	compressedMagic = "CCOB"
 
-	maxBundles   = 4 << 10
+	maxBundles   = 64 << 10
 	maxEntries   = 1 << 10
 	maxList      = 64 << 10 // bytes of a bundle's list
 	maxTargets   = 1 << 10
 	scanStep     = 64 << 10
+	firstStep    = 4 << 10 // what is read at first: a list or padding is mostly shorter
+	spareReads   = 64 << 20
 	fatbinName   = ".hip_fatbin"
 	maxHeadBytes = 32 // of a compressed bundle, the longest of its versions
 )
@@ -113,8 +115,13 @@ func bundleTargets(f *file, off uint64, n int64) ([]string, error) {
 	end := off + uint64(n)
 	var found []string
 	var unpack *unpacker
+	// Lists may be made to overlap, so that far more is read than is there.
+	f = &file{r: &budget{f.r, 4*n + spareReads}, size: f.size}
 	for range maxBundles {
 		at, compressed, err := findBundle(f, off, end)
+		if errors.Is(err, errSpent) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +150,8 @@ func bundleTargets(f *file, off uint64, n int64) ([]string, error) {
 // findBundle finds the next magic number from off on, end if there is none.
 func findBundle(f *file, off, end uint64) (at uint64, compressed bool, err error) {
 	const overlap = len(bundleMagic) - 1
-	for off < end {
-		n := int(min(end-off, scanStep))
+	for step := uint64(firstStep); off < end; step = scanStep {
+		n := int(min(end-off, step))
 		b, err := f.bytes(off, n)
 		if err != nil {
 			return 0, false, err
@@ -166,11 +173,14 @@ func findBundle(f *file, off, end uint64) (at uint64, compressed bool, err error
 
 // readList reads the list of a bundle; next is where the bundle ends.
 func readList(f *file, at, end uint64) (ids []string, next uint64) {
-	b, err := f.bytes(at, int(min(end-at, maxList)))
-	if err != nil {
-		return nil, end
+	var size uint64
+	for n, whole := uint64(firstStep), false; !whole && n <= maxList; n *= maxList / firstStep {
+		b, err := f.bytes(at, int(min(end-at, n)))
+		if err != nil {
+			return nil, end
+		}
+		ids, size, whole = parseList(b)
 	}
-	ids, size := parseList(b)
 	next = at + uint64(len(bundleMagic))
 	if size <= end-at {
 		next = max(next, at+size)
@@ -179,21 +189,22 @@ func readList(f *file, at, end uint64) (ids []string, next uint64) {
 }
 
 // parseList reads the ids of the list at the beginning of b, and the size of
-// the bundle. It takes what it can: what a damaged list hides is only a name.
-func parseList(b []byte) (ids []string, size uint64) {
+// the bundle; whole is false if the list goes on behind b. It takes what it
+// can: what a damaged list hides is only a name.
+func parseList(b []byte) (ids []string, size uint64, whole bool) {
 	if !bytes.HasPrefix(b, []byte(bundleMagic)) || len(b) < len(bundleMagic)+8 {
-		return nil, 0
+		return nil, 0, false
 	}
 	count := binary.LittleEndian.Uint64(b[len(bundleMagic):])
 	b = b[len(bundleMagic)+8:]
 	for range min(count, maxEntries) {
 		if len(b) < 24 {
-			break
+			return ids, size, false
 		}
 		off, n, length := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 		b = b[24:]
 		if length > uint64(len(b)) {
-			break
+			return ids, size, false
 		}
 		ids = append(ids, string(b[:length]))
 		b = b[length:]
@@ -201,7 +212,22 @@ func parseList(b []byte) (ids []string, size uint64) {
 			size = max(size, off+n)
 		}
 	}
-	return ids, size
+	return ids, size, true
+}
+
+// budget ends reading after so many bytes.
+type budget struct {
+	io.ReaderAt
+	left int64
+}
+
+var errSpent = errors.New("read enough")
+
+func (b *budget) ReadAt(p []byte, off int64) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errSpent
+	}
+	return b.ReaderAt.ReadAt(p, off)
 }
 
 // idTarget is the processor in the id of a code object, "" if it is no GPU's.
@@ -257,7 +283,7 @@ func (u *unpacker) list(f *file, at, end uint64) (ids []string, next uint64) {
 	if err != nil {
 		return nil, next
 	}
-	ids, _ = parseList(plain)
+	ids, _, _ = parseList(plain)
 	if total < end-at {
 		next = at + total
 	}

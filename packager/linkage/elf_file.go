@@ -105,9 +105,11 @@ func readELF(f *file) (*Object, error) {
 	}
 	o.Program = o.Interp != "" || elf.Type(e.head.Type) == elf.ET_EXEC
 	if dynamic != nil {
-		err = e.dynamic(o, dynamic)
+		if err := e.dynamic(o, dynamic); err != nil {
+			return nil, err
+		}
 	}
-	return o, err
+	return o, nil
 }
 
 // header reads the first header into the form of 64 bits.
