@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ const DefaultEpoch = 315532800
 // EngineComponent is the component whose commit gives a package its id.
 const EngineComponent = "engine"
 
-const suffix = "-linux-x86_64.tar.zst"
+// defaultMachine is the machine in the name of a package that has no ELF files.
+const defaultMachine = "x86_64"
 
 // Options say what to build.
 type Options struct {
@@ -36,6 +38,9 @@ type Options struct {
 	SourceDateEpoch int64
 	// Level is how hard the archive is compressed; "" means the default.
 	Level packager.Level
+	// NoRun leaves the programs of the package unstarted: it is for another
+	// kind of machine.
+	NoRun bool
 	// Progress is told the bytes of content packed and their total; may be nil.
 	Progress func(done, total int64)
 }
@@ -49,12 +54,16 @@ type Result struct {
 	SHA256        string // of the archive, 64 hex digits
 	InstalledSize int64  // sum of the files' sizes, in bytes
 	AlreadyThere  bool   // the same archive was in Out before
+	// Trials are what the entry points said to --version, by name; none with
+	// NoRun.
+	Trials []Trial
 }
 
 // Build makes the package. Errors about the recipe, the version, the id or
-// what the recipe asks of the tree wrap [ErrRecipe]; another archive of the
-// same name in Out wraps fs.ErrExist. After an error Out holds what it held.
-func Build(ctx context.Context, o Options) (*Result, error) {
+// what the recipe asks of the tree wrap [ErrRecipe]; a package that would not
+// work where it is installed wraps [ErrUnfit]; another archive of the same
+// name in Out wraps fs.ErrExist. After an error Out holds what it held.
+func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	recipe, err := LoadRecipe(o.RecipePath)
 	if err != nil {
 		return nil, err
@@ -74,24 +83,59 @@ func Build(ctx context.Context, o Options) (*Result, error) {
 	if m.Files, err = collect(ctx, recipe, tree); err != nil {
 		return nil, err
 	}
-	if err := packager.HashFiles(ctx, tree, m.Files); err != nil {
+	var work *workFolder
+	defer func() {
+		if work != nil {
+			err = errors.Join(err, work.remove())
+		}
+	}()
+	openWork := func() (*workFolder, error) {
+		var err error
+		if work == nil {
+			work, err = newWorkFolder(o.Out)
+		}
+		return work, err
+	}
+	c := &content{tree: tree, elsewhere: map[string]place{}}
+	if recipe.FixRunpath {
+		if m.Files, err = relink(ctx, recipe, m.Files, o.Tree, c, openWork); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.hash(ctx, m.Files); err != nil {
 		return nil, fmt.Errorf("read tree: %w", err)
+	}
+	if err := audit(ctx, m, c, o.Tree); err != nil {
+		return nil, err
 	}
 	digest, err := check(recipe, m, o.Tree)
 	if err != nil {
 		return nil, err
 	}
-	out, err := writeOutput(ctx, filepath.Join(o.Out, m.DirName()+suffix), func(w io.Writer) error {
-		open := func(f *packager.File) (io.ReadCloser, error) { return tree.Open(f.Path) }
+	w, err := openWork()
+	if err != nil {
+		return nil, err
+	}
+	var trials []Trial
+	out, err := writeOutput(ctx, filepath.Join(o.Out, archiveName(m)), func(w io.Writer) error {
+		open := func(f *packager.File) (io.ReadCloser, error) { return c.open(f.Path) }
 		return packager.WriteArchive(ctx, w, m, open, packager.ArchiveOptions{Level: o.Level, Progress: o.Progress})
+	}, func(archive io.Reader) (err error) {
+		trials, err = tryPackage(ctx, m, archive, w, o.NoRun)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Result{
 		Manifest: m, Digest: digest, Path: out.path, Size: out.size, SHA256: out.sha256,
-		InstalledSize: m.Size(), AlreadyThere: out.alreadyThere,
+		InstalledSize: m.Size(), AlreadyThere: out.alreadyThere, Trials: trials,
 	}, nil
+}
+
+// archiveName is the name of the package's archive, with the machine it is for.
+func archiveName(m *packager.Manifest) string {
+	return m.DirName() + "-linux-" + cmp.Or(m.Machine, defaultMachine) + ".tar.zst"
 }
 
 // check returns the digest of a manifest that is valid. Links and colliding

@@ -30,8 +30,9 @@ func makeTree(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	const server = "#!/bin/sh\necho version: 7 >&2\nexit\n"
 	write("1bit", "#!/bin/sh\n", 0o755)
-	write("hrx/llama/bin/llama-server", strings.Repeat("server ", 1000), 0o755)
+	write("hrx/llama/bin/llama-server", server+strings.Repeat("#", 7000-len(server)), 0o755)
 	write("hrx/llama/bin/libx.so.1", strings.Repeat("library ", 5000), 0o644)
 	write("src/not-included.c", "int main;", 0o644)
 	if err := os.Symlink("libx.so.1", filepath.Join(tree, "hrx/llama/bin/libx.so")); err != nil {

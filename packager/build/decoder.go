@@ -152,6 +152,18 @@ func (d *decoder) text(n *yaml.Node, key string, check func(string) error) strin
 	return n.Value
 }
 
+// flag returns true or false; nil is false.
+func (d *decoder) flag(n *yaml.Node, key string) bool {
+	switch s := d.text(n, key, nil); s {
+	case "true":
+		return true
+	case "", "false":
+	default:
+		d.fail(n, key, fmt.Sprintf("is %q: write true or false", s))
+	}
+	return false
+}
+
 func (d *decoder) texts(n *yaml.Node, key string, check func(string) error) []string {
 	var out []string
 	for _, item := range d.items(n, key) {

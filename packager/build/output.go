@@ -24,9 +24,10 @@ type output struct {
 }
 
 // writeOutput makes the file at path with what write writes: whole, synced
-// and in one step, or not at all. If the same bytes are there already they
-// stay; other bytes are an error that wraps fs.ErrExist.
-func writeOutput(ctx context.Context, path string, write func(io.Writer) error) (*output, error) {
+// and in one step, or not at all. Before it gets its name, check, which may be
+// nil, sees what was written. If the same bytes are there already they stay;
+// other bytes are an error that wraps fs.ErrExist.
+func writeOutput(ctx context.Context, path string, write func(io.Writer) error, check func(io.Reader) error) (*output, error) {
 	dir := filepath.Dir(path)
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make output folder: %w", err)
@@ -42,9 +43,18 @@ func writeOutput(ctx context.Context, path string, write func(io.Writer) error) 
 		return nil, errors.Join(err, publish(""))
 	}
 	out := &output{path: path, size: count.n, sha256: hex.EncodeToString(sum.Sum(nil))}
-	err = ctx.Err()
+	synced := make(chan error, 1)
+	go func() { synced <- f.Sync() }() // the disk works while check does
+	var checkErr error
+	if check != nil {
+		checkErr = check(io.NewSectionReader(f, 0, count.n))
+	}
+	err = <-synced
+	if checkErr != nil {
+		return nil, errors.Join(checkErr, publish(""))
+	}
 	if err == nil {
-		err = f.Sync()
+		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, errors.Join(err, publish("")))
@@ -97,9 +107,18 @@ func createUnnamed(dir string) (*os.File, func(path string) error, error) {
 
 // createNamed is for file systems that have no files without a name.
 func createNamed(dir string) (*os.File, func(path string) error, error) {
-	f, err := os.CreateTemp(dir, ".1bit-build.*.tmp")
-	if err != nil {
-		return nil, nil, err
+	var f *os.File
+	for {
+		var err error
+		if f, err = os.CreateTemp(dir, workPattern); err != nil {
+			return nil, nil, err
+		}
+		if err = holdWork(f, f.Name()); err == nil {
+			break
+		}
+		if err = errors.Join(f.Close(), err); !taken(err) {
+			return nil, nil, errors.Join(err, os.Remove(f.Name()))
+		}
 	}
 	if err := f.Chmod(0o644); err != nil {
 		return nil, nil, errors.Join(err, f.Close(), os.Remove(f.Name()))

@@ -52,7 +52,7 @@ func TestWriteOutputLeavesNothing(t *testing.T) {
 			return err
 		}
 		return full
-	})
+	}, nil)
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}

@@ -28,6 +28,9 @@ type Recipe struct {
 	FrontDoor   []string
 	Components  []packager.Component
 	Requires    []packager.Requirement
+	// FixRunpath makes the package's ELF files find each other, and brings in
+	// what they need of the tree.
+	FixRunpath bool
 
 	// lines remembers where in the file a thing stands.
 	file  string
@@ -76,7 +79,7 @@ func ParseRecipe(name string, b []byte) (*Recipe, error) {
 }
 
 func (d *decoder) recipe(r *Recipe, root *yaml.Node) {
-	top := d.keys(root, "", "flavour", "include", "entry_points", "front_door", "components", "requires")
+	top := d.keys(root, "", "flavour", "include", "entry_points", "front_door", "components", "requires", "fix_runpath")
 	for _, key := range []string{"flavour", "include", "entry_points", "components"} {
 		if d.err == nil && top[key] == nil {
 			d.fail(root, key, "missing: add it")
@@ -105,6 +108,7 @@ func (d *decoder) recipe(r *Recipe, root *yaml.Node) {
 	}
 	d.components(r, top["components"])
 	d.requires(r, top["requires"])
+	r.FixRunpath = d.flag(top["fix_runpath"], "fix_runpath")
 }
 
 // checkInclude allows what may be a path of the package, and "." for all.
@@ -141,12 +145,12 @@ func (d *decoder) components(r *Recipe, n *yaml.Node) {
 func (d *decoder) requires(r *Recipe, n *yaml.Node) {
 	for i, item := range d.items(n, "requires") {
 		key := fmt.Sprintf("requires[%d]", i)
-		fields := d.keys(item, key, packager.RequirePath, packager.RequireDevice, packager.RequireKernelParameter, "value")
+		fields := d.keys(item, key, packager.RequirePath, packager.RequireDevice, packager.RequireLibrary, packager.RequireKernelParameter, "value")
 		if d.err != nil {
 			return
 		}
 		var q packager.Requirement
-		for _, kind := range []string{packager.RequirePath, packager.RequireDevice, packager.RequireKernelParameter} {
+		for _, kind := range []string{packager.RequirePath, packager.RequireDevice, packager.RequireLibrary, packager.RequireKernelParameter} {
 			if fields[kind] == nil {
 				continue
 			}

@@ -1,0 +1,389 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/linkage"
+)
+
+// relinker makes the programs and libraries of a package find each other from
+// wherever the package lies. For every ELF file it looks for what the file
+// needs in the order in which the loader would have looked in the build tree,
+// and notes two things: the entries that the file's RUNPATH must have, and the
+// libraries of the tree that the package lacks.
+type relinker struct {
+	recipe  *Recipe
+	tree    *buildTree
+	files   *packageFiles
+	objects map[string]*linkage.Object // by path in the package
+	added   map[string]string          // path in the package to path in the tree
+	neededs map[string]string          // path of an added file to who asked first
+	runpath map[string][]string        // the new entries of files that need others
+}
+
+// relink returns the package's entries and contents with every RUNPATH set
+// right and every library of the build tree that is needed. The tree is left as it is;
+// what is rewritten is so in a folder that work makes.
+func relink(ctx context.Context, r *Recipe, files []packager.File, dir string, c *content, work func() (*workFolder, error)) ([]packager.File, error) {
+	tree, err := newBuildTree(dir, c.tree)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.objects(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	k := &relinker{
+		recipe: r, tree: tree, files: newPackageFiles(files), objects: map[string]*linkage.Object{},
+		added: map[string]string{}, neededs: map[string]string{}, runpath: map[string][]string{},
+	}
+	for _, o := range objects {
+		if o.Damage == "" && o.Machine != linkage.GPU {
+			k.objects[o.Path] = o
+		}
+	}
+	todo := slices.Sorted(maps.Keys(k.objects))
+	for len(todo) > 0 {
+		more, err := k.one(ctx, todo[0])
+		if err != nil {
+			return nil, err
+		}
+		todo = append(todo[1:], more...)
+	}
+	for p, source := range k.added {
+		c.elsewhere[p] = place{c.tree, source}
+	}
+	if len(k.runpath) > 0 {
+		w, err := work()
+		if err != nil {
+			return nil, err
+		}
+		if err := k.rewrite(ctx, c, w); err != nil {
+			return nil, err
+		}
+	}
+	return k.files.sorted(), nil
+}
+
+// entry is one folder of a RUNPATH, as the places that it stands for.
+type entry struct {
+	keep    string // its spelling in the package; "" if it cannot stay
+	inside  string // the folder of the package; "" if none
+	inTree  string // the folder of the tree; "" if none
+	outside string // the folder of the host; "" if none
+}
+
+// one works out what one ELF file needs and returns the files that were added
+// for it.
+func (k *relinker) one(ctx context.Context, p string) (added []string, err error) {
+	o := k.objects[p]
+	old := o.Runpath
+	if len(old) == 0 {
+		old = o.Rpath
+	}
+	if len(o.Needed) == 0 && len(old) == 0 {
+		return nil, nil
+	}
+	home := path.Dir(p)
+	treeHome := home
+	if source, ok := k.added[p]; ok {
+		treeHome = path.Dir(source)
+	}
+	entries := make([]entry, len(old))
+	for i, text := range old {
+		entries[i] = k.entry(text, home, treeHome)
+	}
+	// What every entry becomes, and what no entry led to.
+	become, further := make([][]string, len(entries)), []string{}
+	found := map[string]string{} // library to the folder of the package
+	for _, name := range o.Needed {
+		if _, ok := found[name]; ok || k.ofHost(name) {
+			continue
+		}
+		at, i, isNew, err := k.find(ctx, o, home, entries, name)
+		if err != nil {
+			return nil, err
+		}
+		if isNew {
+			added = append(added, path.Join(at, name))
+		}
+		if at == "" {
+			continue // the audit will say so, if the host does not have it
+		}
+		found[name] = at
+		switch {
+		case i < 0:
+			further = append(further, origin(home, at))
+		case entries[i].keep == "" || entries[i].inside != at:
+			become[i] = append(become[i], origin(home, at))
+		}
+	}
+	if now := k.compose(o, entries, become, further, found); !slices.Equal(now, old) || len(o.Runpath) > 0 && len(o.Rpath) > 0 {
+		k.runpath[p] = now
+	}
+	return added, nil
+}
+
+// ofHost tells whether a library comes from the host: it is of the C runtime,
+// declared, or asked for by a path.
+func (k *relinker) ofHost(name string) bool {
+	return linkage.Runtime(name) || strings.Contains(name, "/") || slices.ContainsFunc(k.recipe.Requires, func(r packager.Requirement) bool {
+		return r.Kind == packager.RequireLibrary && r.Name == name
+	})
+}
+
+// entry says what an entry of a file's RUNPATH stands for. The file is in
+// folder home of the package and was in folder treeHome of the tree.
+func (k *relinker) entry(text, home, treeHome string) entry {
+	for _, token := range []string{"$ORIGIN", "${ORIGIN}"} {
+		rest, ok := strings.CutPrefix(text, token)
+		if !ok || rest != "" && rest[0] != '/' || strings.Contains(rest, "$") {
+			continue
+		}
+		e := entry{}
+		if at, ok := within(path.Join(home, rest)); ok {
+			if f := k.files.resolve(at); f != nil && f.Type == packager.TypeDir {
+				e.keep, e.inside = text, at
+			}
+		}
+		if at, ok := within(path.Join(treeHome, rest)); ok {
+			e.inTree = at
+		}
+		return e
+	}
+	if !filepath.IsAbs(text) || strings.Contains(text, "$") {
+		return entry{}
+	}
+	clean := filepath.Clean(text)
+	if k.declared(clean) {
+		return entry{keep: text, outside: clean}
+	}
+	if rel, ok := k.tree.inside(clean); ok {
+		e := entry{inTree: rel}
+		if f := k.files.resolve(rel); f != nil && f.Type == packager.TypeDir {
+			e.inside = rel
+		}
+		return e
+	}
+	return entry{}
+}
+
+// within returns a relative path if it does not lead out.
+func within(p string) (string, bool) { return p, p != ".." && !strings.HasPrefix(p, "../") }
+
+// declared tells whether a folder of the host is one that the recipe requires,
+// or inside one. What a build tree is inside of is none.
+func (k *relinker) declared(dir string) bool {
+	return slices.ContainsFunc(k.recipe.Requires, func(r packager.Requirement) bool {
+		if r.Kind != packager.RequirePath {
+			return false
+		}
+		_, holds := below(r.Name, dir)
+		_, holdsTree := below(r.Name, k.tree.path)
+		return holds && !holdsTree
+	})
+}
+
+// find returns the folder of the package that a library is in, "" if it is in
+// none, and the entry that led there, -1 if none did. It adds the library if
+// only the build tree has it.
+func (k *relinker) find(ctx context.Context, o *linkage.Object, home string, entries []entry, name string) (at string, by int, isNew bool, err error) {
+	for i, e := range entries {
+		if e.inside != "" && k.has(e.inside, name, o.Machine) {
+			return e.inside, i, false, nil
+		}
+		if e.inTree != "" {
+			source, err := k.tree.library(path.Join(e.inTree, name), o.Machine)
+			if err != nil {
+				return "", 0, false, err
+			}
+			if source != "" {
+				at, isNew, err := k.bring(o, home, name, source)
+				return at, i, isNew, err
+			}
+		}
+		if e.outside != "" {
+			if _, err := os.Stat(filepath.Join(e.outside, name)); err == nil {
+				return "", i, false, nil
+			}
+		}
+	}
+	if at, err := k.nearest(o, home, name); err != nil || at != "" {
+		return at, -1, false, err
+	}
+	sources, err := k.tree.named(ctx, name, o.Machine)
+	if err != nil || len(sources) == 0 {
+		return "", -1, false, err
+	}
+	if len(sources) > 1 {
+		return "", 0, false, fmt.Errorf("%s needs %s, which the tree has more than once: %s: %w: say which by its RUNPATH, or that it is the host's by \"library: %s\" in requires",
+			o.Path, name, strings.Join(sources, ", "), ErrRecipe, name)
+	}
+	at, isNew, err = k.bring(o, home, name, sources[0])
+	return at, -1, isNew, err
+}
+
+// has tells whether a folder of the package has a library of the machine.
+func (k *relinker) has(dir, name, machine string) bool {
+	f := k.files.resolve(path.Join(dir, name))
+	return f != nil && k.objects[f.Path] != nil && k.objects[f.Path].Machine == machine
+}
+
+// nearest returns the folder of the package with a library of that name which
+// is the fewest steps away; "" if there is none.
+func (k *relinker) nearest(o *linkage.Object, home, name string) (string, error) {
+	best, steps, file := "", 0, ""
+	for _, dir := range k.files.folders(name) {
+		if !k.has(dir, name, o.Machine) {
+			continue
+		}
+		n, at := len(strings.Split(relative(home, dir), "/")), k.files.resolve(path.Join(dir, name)).Path
+		if dir == home {
+			n = 0
+		}
+		switch {
+		case best == "" || n < steps:
+			best, steps, file = dir, n, at
+		case n == steps && at != file:
+			return "", fmt.Errorf("%s needs %s, which is in both %s and %s: say which by its RUNPATH: %w", o.Path, name, best, dir, ErrRecipe)
+		}
+	}
+	return best, nil
+}
+
+// bring returns the folder of the package that has the tree's library under
+// that name, after adding it beside the file that asks for it if need be.
+func (k *relinker) bring(o *linkage.Object, home, name, source string) (at string, isNew bool, err error) {
+	best := ""
+	for _, dir := range k.files.folders(name) {
+		f := k.files.resolve(path.Join(dir, name))
+		if f == nil || k.source(f.Path) != source {
+			continue
+		}
+		if best == "" || dir == home || best != home && len(relative(home, dir)) < len(relative(home, best)) {
+			best = dir
+		}
+	}
+	if best != "" {
+		return best, false, nil
+	}
+	p := path.Join(home, name)
+	if f := k.files.lookup(p); f != nil {
+		other := p
+		if asked := k.neededs[p]; asked != "" {
+			other = fmt.Sprintf("%s (for %s)", k.added[p], asked)
+		}
+		return "", false, fmt.Errorf("%s needs %s of the tree as %s, where another file is: %s: %w: put the two programs into folders of their own",
+			o.Path, source, p, other, ErrRecipe)
+	}
+	if err := packager.CheckPath(p); err != nil {
+		return "", false, fmt.Errorf("%s needs %s: %w: %w", o.Path, name, err, ErrRecipe)
+	}
+	info, err := k.tree.root.Stat(filepath.FromSlash(source))
+	if err != nil {
+		return "", false, err
+	}
+	k.files.add(packager.File{Path: p, Type: packager.TypeFile, Mode: fileMode(info.Mode()), Size: info.Size()})
+	from, err := k.tree.object(source)
+	if err != nil {
+		return "", false, err
+	}
+	copied := *from
+	copied.Path = p
+	k.objects[p], k.added[p], k.neededs[p] = &copied, source, o.Path
+	return home, true, nil
+}
+
+// source is where in the tree a file of the package comes from.
+func (k *relinker) source(p string) string {
+	if source, ok := k.added[p]; ok {
+		return source
+	}
+	return p
+}
+
+// compose makes the new entries: those that stay, at the places of the others
+// what they led to, and what no entry led to before the first of the host's.
+func (k *relinker) compose(o *linkage.Object, entries []entry, become [][]string, further []string, found map[string]string) []string {
+	var now []string
+	add := func(texts ...string) {
+		for _, text := range texts {
+			if !slices.Contains(now, text) {
+				now = append(now, text)
+			}
+		}
+	}
+	for i, e := range entries {
+		if e.outside != "" {
+			add(further...)
+		}
+		if e.keep != "" {
+			add(e.keep)
+		}
+		add(become[i]...)
+	}
+	add(further...)
+	return append(now, k.fromLinks(o, now, found)...)
+}
+
+// fromLinks returns further entries for a library that is also found by links
+// in other folders: the loader takes the folder of the link for $ORIGIN.
+func (k *relinker) fromLinks(o *linkage.Object, now []string, found map[string]string) (more []string) {
+	if o.Program {
+		return nil // of a program it follows the links first
+	}
+	home := path.Dir(o.Path)
+	for _, from := range k.files.linksTo(o.Path) {
+		if from == home {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			finds := func(text string) bool {
+				e := k.entry(text, from, from)
+				return e.inside != "" && k.has(e.inside, name, o.Machine)
+			}
+			if slices.ContainsFunc(now, finds) || slices.ContainsFunc(more, finds) {
+				continue
+			}
+			text := origin(from, found[name])
+			if _, ok := within(path.Join(home, strings.TrimPrefix(text, "$ORIGIN"))); ok {
+				more = append(more, text)
+			}
+		}
+	}
+	return more
+}
+
+// origin spells folder dir as one that looks for it from folder home does.
+func origin(home, dir string) string {
+	if home == dir {
+		return "$ORIGIN"
+	}
+	return "$ORIGIN/" + relative(home, dir)
+}
+
+// relative is the way from one folder of a package to another.
+func relative(from, to string) string {
+	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(to))
+	if err != nil {
+		return to // both are relative: it cannot be
+	}
+	return filepath.ToSlash(rel)
+}
+
+// fileMode is the mode of a file in a package.
+func fileMode(m fs.FileMode) packager.Mode {
+	if m&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
+}
