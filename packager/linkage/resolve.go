@@ -78,11 +78,7 @@ type need struct {
 // forbidden are folders that no RUNPATH may lead to, such as the build tree;
 // homes and folders for temporary files always are.
 func Resolve(m *packager.Manifest, objects []*Object, forbidden ...string) *Linkage {
-	r := &resolver{
-		m: m, objects: map[string]*Object{}, places: map[string]string{},
-		met: map[needKey]string{}, unmet: map[needKey]need{}, reached: map[string]bool{},
-		l: &Linkage{Inside: map[string]map[string]string{}, Elsewhere: map[string]map[string]string{}},
-	}
+	r := newResolver(m)
 	r.take(objects)
 	r.run()
 	r.sum(objects)
@@ -106,8 +102,16 @@ type resolver struct {
 
 	met     map[needKey]string
 	unmet   map[needKey]need
-	reached map[string]bool // by a program
-	loaded  map[string]string
+	reached map[string]bool   // by what was committed
+	loaded  map[string]string // by name, what a program has loaded before a library is opened
+}
+
+func newResolver(m *packager.Manifest) *resolver {
+	return &resolver{
+		m: m, objects: map[string]*Object{}, places: map[string]string{}, loaded: map[string]string{},
+		met: map[needKey]string{}, unmet: map[needKey]need{}, reached: map[string]bool{},
+		l: &Linkage{Inside: map[string]map[string]string{}, Elsewhere: map[string]map[string]string{}},
+	}
 }
 
 // take sorts the objects in.
@@ -162,7 +166,6 @@ func runsLinux(name string) bool { return !strings.HasPrefix(name, "elf") && nam
 
 // run loads every program, and then what no program has loaded.
 func (r *resolver) run() {
-	r.loaded = map[string]string{}
 	byProgram := map[string]string{}
 	var later []*Object
 	for _, o := range r.sorted() {
