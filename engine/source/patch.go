@@ -184,3 +184,21 @@ func (c *Checkout) unreadable(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("compare commits: %w", err)
 }
+
+// Files returns the paths that a commit changes, sorted; of a merge those that
+// differ from its first parent. A commit that is not there has none.
+func (c *Checkout) Files(ctx context.Context, id string) ([]string, error) {
+	full, err := c.resolve(ctx, id)
+	if err != nil || full == "" {
+		return nil, err
+	}
+	found, err := c.commits(ctx, []string{full})
+	if err != nil || found[full] == nil {
+		return nil, err
+	}
+	ch, err := c.change(ctx, found[full])
+	if err != nil {
+		return nil, err
+	}
+	return ch.files, nil
+}

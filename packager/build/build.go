@@ -36,6 +36,12 @@ type Options struct {
 	// SourceDateEpoch is the time stamp of every entry, in seconds since 1970;
 	// 0 means DefaultEpoch.
 	SourceDateEpoch int64
+	// Sources are the folders of the checkouts that the tree was built from, by
+	// component.
+	Sources map[string]string
+	// AllowDirty lets checkouts have changes that no commit holds; the package
+	// then says so.
+	AllowDirty bool
 	// Level is how hard the archive is compressed; "" means the default.
 	Level packager.Level
 	// NoRun leaves the programs of the package unstarted: it is for another
@@ -61,15 +67,23 @@ type Result struct {
 
 // Build makes the package. Errors about the recipe, the version, the id or
 // what the recipe asks of the tree wrap [ErrRecipe]; a package that would not
-// work where it is installed wraps [ErrUnfit]; another archive of the same
+// work where it is installed wraps [ErrUnfit]; a checkout with changes wraps
+// [ErrDirty], a required fix that is not carried [ErrFixMissing]; another archive of the same
 // name in Out wraps fs.ErrExist. After an error Out holds what it held.
 func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	recipe, err := LoadRecipe(o.RecipePath)
 	if err != nil {
 		return nil, err
 	}
+	checkouts, err := pins(ctx, recipe, o)
+	if err != nil {
+		return nil, err
+	}
 	m, err := head(recipe, o)
 	if err != nil {
+		return nil, err
+	}
+	if m.Fixes, err = fixes(ctx, recipe, checkouts); err != nil {
 		return nil, err
 	}
 	tree, err := os.OpenRoot(o.Tree)
@@ -170,11 +184,7 @@ func head(r *Recipe, o Options) (*packager.Manifest, error) {
 		m.SourceDateEpoch = DefaultEpoch
 	}
 	if m.ID == "" {
-		for _, c := range r.Components {
-			if c.Name == EngineComponent {
-				m.ID = c.Commit[:7]
-			}
-		}
+		m.ID = defaultID(r.Components)
 	}
 	if m.ID == "" {
 		return nil, fmt.Errorf("%s: components: has no %s to take the id from: add it or give an id: %w", r.file, EngineComponent, ErrRecipe)

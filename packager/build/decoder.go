@@ -29,18 +29,18 @@ func document(file string, b []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err == io.EOF {
-		return nil, wrong(errors.New("is empty: write a recipe"))
+		return nil, wrong(errors.New("is empty: write what belongs in it"))
 	} else if err != nil {
 		return nil, syntaxError(file, b, err)
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); err == nil {
-		return nil, fmt.Errorf("%s:%d: a second document: a recipe is one, remove it: %w", file, more.Line, ErrRecipe)
+		return nil, fmt.Errorf("%s:%d: a second document: one is all there may be, remove it: %w", file, more.Line, ErrRecipe)
 	} else if err != io.EOF {
 		return nil, syntaxError(file, b, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, wrong(errors.New("is empty: write a recipe"))
+		return nil, wrong(errors.New("is empty: write what belongs in it"))
 	}
 	return doc.Content[0], nil
 }

@@ -26,11 +26,18 @@ type Recipe struct {
 	Include     []string
 	EntryPoints map[string]string
 	FrontDoor   []string
-	Components  []packager.Component
-	Requires    []packager.Requirement
+	// Components are sorted by name; a commit is "" where a checkout has to
+	// give it.
+	Components []packager.Component
+	Requires   []packager.Requirement
 	// FixRunpath makes the package's ELF files find each other, and brings in
 	// what they need of the tree.
 	FixRunpath bool
+
+	// FixesFile is the registry of fixes, relative to the recipe's folder; ""
+	// if there is none. The fixes that RequireFixes names must be carried.
+	FixesFile    string
+	RequireFixes []string
 
 	// lines remembers where in the file a thing stands.
 	file  string
@@ -40,24 +47,34 @@ type Recipe struct {
 // LoadRecipe reads and checks a recipe. Its errors wrap [ErrRecipe], except
 // where the file could not be read.
 func LoadRecipe(name string) (*Recipe, error) {
+	b, err := readDocument("recipe", name)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecipe(name, b)
+}
+
+// readDocument reads a file that a person wrote, up to a byte more than one
+// may have.
+func readDocument(what, name string) ([]byte, error) {
 	// Without waiting, should it be a pipe that nobody writes to.
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("read recipe: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("read recipe: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read recipe %s: it is a %s, not a file: %w", name, typeName(info.Mode()), ErrRecipe)
+		return nil, fmt.Errorf("read %s %s: it is a %s, not a file: %w", what, name, typeName(info.Mode()), ErrRecipe)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxRecipe+1))
 	if err != nil {
-		return nil, fmt.Errorf("read recipe: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	return ParseRecipe(name, b)
+	return b, nil
 }
 
 // ParseRecipe checks the bytes of a recipe; name is what errors call it.
@@ -79,7 +96,7 @@ func ParseRecipe(name string, b []byte) (*Recipe, error) {
 }
 
 func (d *decoder) recipe(r *Recipe, root *yaml.Node) {
-	top := d.keys(root, "", "flavour", "include", "entry_points", "front_door", "components", "requires", "fix_runpath")
+	top := d.keys(root, "", "flavour", "include", "entry_points", "front_door", "components", "requires", "fix_runpath", "fixes", "require_fixes")
 	for _, key := range []string{"flavour", "include", "entry_points", "components"} {
 		if d.err == nil && top[key] == nil {
 			d.fail(root, key, "missing: add it")
@@ -108,6 +125,7 @@ func (d *decoder) recipe(r *Recipe, root *yaml.Node) {
 	}
 	d.components(r, top["components"])
 	d.requires(r, top["requires"])
+	d.fixes(r, top["fixes"], top["require_fixes"])
 	r.FixRunpath = d.flag(top["fix_runpath"], "fix_runpath")
 }
 
@@ -122,14 +140,19 @@ func checkInclude(s string) error {
 func (d *decoder) components(r *Recipe, n *yaml.Node) {
 	for _, p := range d.pairs(n, "components") {
 		key := "components." + p.key.Value
-		fields := d.keys(p.value, key, "commit", "url")
-		if d.err == nil && fields["commit"] == nil {
-			d.fail(p.key, key+".commit", "missing: add the commit that was built")
+		fields := map[string]*yaml.Node{} // a commit may come from a checkout
+		if kindOf(p.value) != "nothing" {
+			fields = d.keys(p.value, key, "commit", "url")
 		}
+		r.lines[key] = p.key.Line
 		c := packager.Component{Name: p.key.Value, Declared: true}
 		c.Commit = d.text(fields["commit"], key+".commit", nil)
 		c.URL = d.text(fields["url"], key+".url", nil)
-		if err := packager.CheckComponent(c); d.err == nil && err != nil {
+		check := c
+		if fields["commit"] == nil {
+			check.Commit = noCommit
+		}
+		if err := packager.CheckComponent(check); d.err == nil && err != nil {
 			d.fail(p.key, key, err.Error())
 		}
 		r.Components = append(r.Components, c)
@@ -140,6 +163,23 @@ func (d *decoder) components(r *Recipe, n *yaml.Node) {
 		}
 		return 1
 	})
+}
+
+// noCommit stands for the commit that is not known yet in checks of the rest.
+const noCommit = "0000000"
+
+func (d *decoder) fixes(r *Recipe, file, required *yaml.Node) {
+	r.FixesFile = d.text(file, "fixes", nil)
+	r.RequireFixes = d.texts(required, "require_fixes", nil)
+	if file != nil {
+		r.lines["fixes"] = file.Line
+	}
+	if required != nil {
+		r.lines["require_fixes"] = required.Line
+	}
+	for _, item := range d.items(required, "require_fixes") {
+		r.lines["require_fixes "+item.Value] = item.Line
+	}
 }
 
 func (d *decoder) requires(r *Recipe, n *yaml.Node) {

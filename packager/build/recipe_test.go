@@ -87,7 +87,8 @@ func TestParseRecipeErrors(t *testing.T) {
 		"entry point outside": {replace("  1bit: 1bit\n", "  1bit: ../1bit\n"), `r\.yaml:7: entry_points\.1bit: path`},
 		"entry points a list": {replace("  1bit: 1bit\n  llama-server: hrx/llama/bin/llama-server\n", "  - 1bit\n"), `r\.yaml:7: entry_points: is a list`},
 		"verbs without front": {replace("  1bit: 1bit\n", ""), `r\.yaml:8: front_door: the verbs need an entry point 1bit`},
-		"no commit":           {replace("    commit: 12345e7\n", "    url: x\n"), `r\.yaml:11: components\.llama\.cpp\.commit: missing`},
+		"fixes a list":        {goodRecipe + "fixes: [a]\n", `r\.yaml:20: fixes: is a list`},
+		"fix required twice":  {goodRecipe + "require_fixes: [a, a]\n", `r\.yaml:20: require_fixes: "a" is there twice`},
 		"commit a branch":     {replace("12345e7", "main"), `r\.yaml:11: components\.llama\.cpp: commit "main"`},
 		"component key":       {replace("    url: ", "    site: "), `r\.yaml:15: components\.engine\.site: unknown key`},
 		"alias":               {replace("    commit: 12345e7", "    commit: *x"), `r\.yaml:12: is not YAML: unknown anchor`},
@@ -121,6 +122,11 @@ func FuzzParseRecipe(f *testing.F) {
 				t.Fatalf("error without ErrRecipe: %v", err)
 			}
 			return
+		}
+		for i := range r.Components {
+			if r.Components[i].Commit == "" {
+				r.Components[i].Commit = noCommit
+			}
 		}
 		// What passes makes a manifest that is valid but for its files.
 		m := packager.Manifest{Schema: packager.Schema, Flavour: r.Flavour, ID: "x", Components: r.Components, Requires: r.Requires}
