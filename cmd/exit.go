@@ -70,6 +70,7 @@ type errorClass struct {
 
 var errorClasses = []errorClass{
 	{build.ErrRecipe, exitUsage, ""},
+	{build.ErrUnfit, exitFailed, ""},
 	{acceptance.ErrPlan, exitUsage, ""},
 	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},

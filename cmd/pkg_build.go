@@ -14,6 +14,7 @@ import (
 
 type pkgBuildOptions struct {
 	recipe, tree, out, version, id, level string
+	noRun                                 bool
 }
 
 func newPkgBuildCommand(a *app) *cobra.Command {
@@ -25,7 +26,13 @@ func newPkgBuildCommand(a *app) *cobra.Command {
 holds the digest of every one, as a tar.zst archive. The same tree and recipe give the
 same bytes; SOURCE_DATE_EPOCH sets the time that all files carry.
 
-Prints the path of the archive.`,
+The needs of every program and library must be met inside the package or be asked of the
+host by the recipe; "fix_runpath: true" in the recipe brings in the libraries of the build
+tree and makes the files find each other by $ORIGIN (needs the program patchelf). The
+package is then unpacked elsewhere and its entry points are started with --version and an
+empty environment: one that does not start fails the build.
+
+Prints the path of the archive, and on standard error what the entry points answered.`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgBuild(cmd.Context(), opts) },
 	}
@@ -36,6 +43,7 @@ Prints the path of the archive.`,
 	f.StringVar(&opts.version, "version", "", "release tag, such as v2026.44")
 	f.StringVar(&opts.level, "level", string(packager.LevelDefault), "how hard to compress: fast, default or best (best needs the program zstd)")
 	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
+	f.BoolVar(&opts.noRun, "no-run", false, "do not start the programs: the package is for another kind of machine")
 	return c
 }
 
@@ -56,6 +64,7 @@ type buildDocument struct {
 	Pins          map[string]string `json:"pins"`
 	Fixes         []struct{}        `json:"fixes"`
 	Packages      []builtPackage    `json:"packages"`
+	Trials        []trialDocument   `json:"trials"`
 }
 
 func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
@@ -80,7 +89,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	r, err := build.Build(ctx, build.Options{
 		RecipePath: opts.recipe, Tree: opts.tree, Out: opts.out, Version: opts.version, ID: opts.id,
 		Level:           packager.Level(opts.level),
-		SourceDateEpoch: epoch, Progress: bar.Bytes,
+		SourceDateEpoch: epoch, Progress: bar.Bytes, NoRun: opts.noRun,
 	})
 	if err != nil {
 		return err
@@ -90,11 +99,13 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 		ID: r.Manifest.ID, Flavour: r.Manifest.Flavour, Version: r.Manifest.Version, Digest: r.Digest,
 		InstalledSize: r.InstalledSize, Files: regularFiles(r.Manifest), Pins: map[string]string{}, Fixes: []struct{}{},
 		Packages: []builtPackage{{Format: "tar.zst", Path: r.Path, Size: r.Size, SHA256: r.SHA256}},
+		Trials: trialDocuments(r.Trials),
 	}
 	for _, c := range r.Manifest.Components {
 		doc.Pins[c.Name] = c.Commit
 	}
 	return a.show(doc, func(w io.Writer) error {
+		sayTrials(a.stderr, r.Trials)
 		_, err := fmt.Fprintln(w, r.Path)
 		return err
 	})

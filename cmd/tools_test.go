@@ -65,7 +65,7 @@ func writeTree(t *testing.T, files map[string]string) {
 // llama-server; "" is a script that does nothing.
 func buildPackages(t *testing.T, program, server, dir string, ids ...string) []string {
 	t.Helper()
-	text := []byte("#!/bin/sh\nexec sleep infinity\n")
+	text := []byte("#!/bin/sh\n[ \"$1\" = --version ] || exec sleep infinity\n")
 	if server != "" {
 		read, err := os.ReadFile(server)
 		if err != nil {

@@ -18,7 +18,7 @@ func ExampleBuild() {
 	defer os.RemoveAll(dir)
 	recipe := filepath.Join(dir, "recipe.yaml")
 	for name, content := range map[string]string{
-		filepath.Join(dir, "1bit"): "#!/bin/sh\nexec \"$ONEBIT_LLAMA_SERVER\" \"$@\"\n",
+		filepath.Join(dir, "1bit"): "#!/bin/sh\necho version: 7\n",
 		recipe:                     "flavour: hrx\ninclude: [1bit]\nentry_points: {1bit: 1bit}\ncomponents: {engine: {commit: 3092596c1a}}\n",
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {

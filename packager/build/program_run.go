@@ -146,11 +146,12 @@ func (t *transcript) version() string {
 	return first
 }
 
-// ending is the last lines for an error, ": " in front; "" if there are none.
-func (t *transcript) ending() string {
+// ending is the last lines for an error, without the folder that the package
+// was tried in; "" if there are none.
+func (t *transcript) ending(dir string) string {
 	const most = 5
 	var lines []string
-	for line := range strings.Lines(t.String()) {
+	for line := range strings.Lines(strings.ReplaceAll(t.String(), dir+"/", "")) {
 		if line = printable(line); line != "" {
 			lines = append(lines, line)
 		}

@@ -109,7 +109,7 @@ func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string
 		r := runs[i]
 		one := Trial{Entry: entry}
 		if err := r.failure(); err != nil {
-			wrong = append(wrong, fmt.Errorf("entry point %s: %s --version %w%s", entry, entries[entry], err, r.said.ending()))
+			wrong = append(wrong, fmt.Errorf("entry point %s: %s --version %w%s", entry, entries[entry], err, r.said.ending(dir)))
 		} else if r.status == 0 {
 			one.Answered, one.Version = true, r.said.version()
 			printed[entry] = r.said.String()
@@ -118,7 +118,7 @@ func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string
 		trials = append(trials, one)
 	}
 	if len(wrong) == 0 && len(entries) > 0 && answered == 0 {
-		wrong = append(wrong, fmt.Errorf("no entry point answers --version: each ended with an error%s", runs[0].said.ending()))
+		wrong = append(wrong, fmt.Errorf("no entry point answers --version: each ended with an error%s", runs[0].said.ending(dir)))
 	}
 	if len(wrong) > 0 {
 		return nil, nil, t.unfit(wrong)

@@ -35,7 +35,9 @@ func newWorkFolder(out string) (_ *workFolder, err error) {
 			err = fmt.Errorf("make work folder in %s: %w", out, errors.Join(err, w.remove()))
 		}
 	}()
-	out = filepath.Clean(out)
+	if out, err = filepath.Abs(out); err != nil {
+		return nil, err
+	}
 	for dir := out; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
 			break
