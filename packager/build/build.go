@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +43,8 @@ type Options struct {
 	AllowDirty bool
 	// Level is how hard the archive is compressed; "" means the default.
 	Level packager.Level
+	// Formats are what to write, of [Formats]; none means the archive alone.
+	Formats []string
 	// NoRun leaves the programs of the package unstarted: it is for another
 	// kind of machine.
 	NoRun bool
@@ -55,11 +56,14 @@ type Options struct {
 type Result struct {
 	Manifest      *packager.Manifest
 	Digest        string // "sha256:<64 hex>", the package's identity
-	Path          string // of the archive
-	Size          int64  // of the archive, in bytes
-	SHA256        string // of the archive, 64 hex digits
+	Path          string // of the first of Packages, as are Size, SHA256 and AlreadyThere
+	Size          int64  // in bytes
+	SHA256        string // 64 hex digits
 	InstalledSize int64  // sum of the files' sizes, in bytes
-	AlreadyThere  bool   // the same archive was in Out before
+	AlreadyThere  bool   // the same bytes were in Out before
+	// Packages are the files that hold the package, in the order of
+	// Options.Formats.
+	Packages []Package
 	// Trials are what the entry points said to --version, by name; none with
 	// NoRun.
 	Trials []Trial
@@ -84,6 +88,9 @@ func Build(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	if m.Fixes, err = fixes(ctx, recipe, checkouts); err != nil {
+		return nil, err
+	}
+	if err := checkNative(m, o.Formats); err != nil {
 		return nil, err
 	}
 	tree, err := os.OpenRoot(o.Tree)
@@ -131,9 +138,9 @@ func Build(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	var trials []Trial
-	out, err := writeOutput(ctx, filepath.Join(o.Out, archiveName(m)), func(w io.Writer) error {
+	out, err := writeOutput(ctx, o.archivePath(m, w), func(w io.Writer) error {
 		open := func(f *packager.File) (io.ReadCloser, error) { return c.open(f.Path) }
-		return packager.WriteArchive(ctx, w, m, open, packager.ArchiveOptions{Level: o.Level, Progress: o.Progress})
+		return packager.WriteArchive(ctx, w, m, open, packager.ArchiveOptions{Level: o.Level, Progress: o.archiveProgress()})
 	}, func(archive io.Reader) (err error) {
 		trials, err = tryPackage(ctx, m, archive, w, o.NoRun)
 		return err
@@ -141,15 +148,15 @@ func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	packages, err := o.writeFormats(ctx, m, digest, w, out)
+	if err != nil {
+		return nil, err
+	}
+	first := packages[0]
 	return &Result{
-		Manifest: m, Digest: digest, Path: out.path, Size: out.size, SHA256: out.sha256,
-		InstalledSize: m.Size(), AlreadyThere: out.alreadyThere, Trials: trials,
+		Manifest: m, Digest: digest, Path: first.Path, Size: first.Size, SHA256: first.SHA256,
+		InstalledSize: m.Size(), AlreadyThere: first.AlreadyThere, Packages: packages, Trials: trials,
 	}, nil
-}
-
-// archiveName is the name of the package's archive, with the machine it is for.
-func archiveName(m *packager.Manifest) string {
-	return m.DirName() + "-linux-" + cmp.Or(m.Machine, defaultMachine) + ".tar.zst"
 }
 
 // check returns the digest of a manifest that is valid. Links and colliding

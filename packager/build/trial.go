@@ -36,7 +36,7 @@ type Trial struct {
 // tryPackage unpacks an archive beside the output, starts its programs unless
 // noRun is set, and compares what they say with the pins.
 func tryPackage(ctx context.Context, m *packager.Manifest, archive io.Reader, w *workFolder, noRun bool) ([]Trial, error) {
-	dir, err := w.sub("unpacked")
+	dir, err := w.sub(unpackedName)
 	if err != nil {
 		return nil, err
 	}
