@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +14,8 @@ import (
 )
 
 type pkgBuildOptions struct {
-	recipe, tree, out, version, id, level string
-	noRun                                 bool
+	recipe, tree, out, version, id, level, format string
+	noRun                                         bool
 }
 
 func newPkgBuildCommand(a *app) *cobra.Command {
@@ -32,7 +33,11 @@ tree and makes the files find each other by $ORIGIN (needs the program patchelf)
 package is then unpacked elsewhere and its entry points are started with --version and an
 empty environment: one that does not start fails the build.
 
-Prints the path of the archive, and on standard error what the entry points answered.`,
+With --format deb,rpm,archlinux it also is a package for dpkg, rpm or pacman (needs
+--version), which goes to /opt/1bit beside others and cannot be removed while a process
+or a unit uses it.
+
+Prints the path of every file, and on standard error what the entry points answered.`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgBuild(cmd.Context(), opts) },
 	}
@@ -42,6 +47,7 @@ Prints the path of the archive, and on standard error what the entry points answ
 	f.StringVar(&opts.out, "out", "", "folder for the archive (required)")
 	f.StringVar(&opts.version, "version", "", "release tag, such as v2026.44")
 	f.StringVar(&opts.level, "level", string(packager.LevelDefault), "how hard to compress: fast, default or best (best needs the program zstd)")
+	f.StringVar(&opts.format, "format", build.FormatArchive, "what to write, of "+strings.Join(build.Formats(), ", ")+" (with commas in between)")
 	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
 	f.BoolVar(&opts.noRun, "no-run", false, "do not start the programs: the package is for another kind of machine")
 	return c
@@ -76,6 +82,10 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	if err := packager.CheckLevel(packager.Level(opts.level)); err != nil {
 		return usagef("--level: %w", err)
 	}
+	formats, err := build.ParseFormats(opts.format)
+	if err != nil {
+		return usagef("--format: %w", err)
+	}
 	var epoch int64
 	if s := a.getenv("SOURCE_DATE_EPOCH"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -89,7 +99,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	r, err := build.Build(ctx, build.Options{
 		RecipePath: opts.recipe, Tree: opts.tree, Out: opts.out, Version: opts.version, ID: opts.id,
 		Level:           packager.Level(opts.level),
-		SourceDateEpoch: epoch, Progress: bar.Bytes, NoRun: opts.noRun,
+		SourceDateEpoch: epoch, Progress: bar.Bytes, Formats: formats, NoRun: opts.noRun,
 	})
 	if err != nil {
 		return err
@@ -98,16 +108,22 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	doc := buildDocument{
 		ID: r.Manifest.ID, Flavour: r.Manifest.Flavour, Version: r.Manifest.Version, Digest: r.Digest,
 		InstalledSize: r.InstalledSize, Files: regularFiles(r.Manifest), Pins: map[string]string{}, Fixes: []struct{}{},
-		Packages: []builtPackage{{Format: "tar.zst", Path: r.Path, Size: r.Size, SHA256: r.SHA256}},
 		Trials: trialDocuments(r.Trials),
+	}
+	for _, p := range r.Packages {
+		doc.Packages = append(doc.Packages, builtPackage{p.Format, p.Path, p.Size, p.SHA256})
 	}
 	for _, c := range r.Manifest.Components {
 		doc.Pins[c.Name] = c.Commit
 	}
 	return a.show(doc, func(w io.Writer) error {
 		sayTrials(a.stderr, r.Trials)
-		_, err := fmt.Fprintln(w, r.Path)
-		return err
+		for _, p := range r.Packages {
+			if _, err := fmt.Fprintln(w, p.Path); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
