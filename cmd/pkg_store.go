@@ -128,7 +128,7 @@ func (a *app) runPkgList(ctx context.Context) error {
 		l.UsedBy = append(l.UsedBy, usage.Of(p)...)
 		doc.Packages = append(doc.Packages, l)
 		rows = append(rows, []string{
-			l.Name, p.Manifest.Version, l.State, ui.Size(l.Size), a.installed(p), join(l.UsedBy),
+			l.Name, or(p.Manifest.Version, p.Manifest.Tag), l.State, ui.Size(l.Size), a.installed(p), join(l.UsedBy),
 		})
 	}
 	return a.show(doc, func(w io.Writer) error {

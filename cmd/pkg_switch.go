@@ -30,7 +30,9 @@ unless --restart says so; until then "1bit pkg status" says restart pending.
 
 A setting elsewhere that would win over the drop-in is refused with file and line.
 With --restart the service is restarted, must answer a real completion, and is watched;
-a package that fails is left for the one that served before (exit status 1).`,
+a package that fails is left for the one that served before (exit status 1).
+
+An older version, or one that cannot be compared (b6123 and v0.3.0), is said in a note.`,
 		Args: between(1, 2), ValidArgsFunction: a.completeUnitThenPackage,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgSwitch(cmd.Context(), args, opts) },
 	}
@@ -61,6 +63,7 @@ func (a *app) runPkgSwitch(ctx context.Context, args []string, opts pkgSwitchOpt
 	o, err := h.Switch(ctx, unit, p, fleet.SwitchOptions{
 		Restart: opts.restart, Watch: opts.watch, DryRun: opts.dryRun, Verify: opts.verify,
 	})
+	a.noteVersions(ctx, o, p.Manifest)
 	return a.showOutcome(o, err, "")
 }
 

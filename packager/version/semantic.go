@@ -39,6 +39,13 @@ func (t *Tag) semantic(prefix string, numbers []string, tail string) string {
 	return v.String()
 }
 
+// Revision is true of a tag that ends in a lone number, v2026.40-1. It is taken
+// for something before the release, where a packager may have meant the first
+// packaging of it.
+func (t Tag) Revision() bool {
+	return t.pre != "" && strings.Trim(t.pre, "0123456789.") == ""
+}
+
 // Describe says what the tag was taken for, in words.
 func (t Tag) Describe() string {
 	if t.series == "" {
@@ -47,7 +54,7 @@ func (t Tag) Describe() string {
 	var said []string
 	if t.pre != "" {
 		said = append(said, fmt.Sprintf("the pre-release %s, older than the release itself", t.pre))
-		if strings.Trim(t.pre, "0123456789.") == "" {
+		if t.Revision() {
 			said = append(said, "not a package revision")
 		}
 	}

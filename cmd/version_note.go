@@ -1,0 +1,65 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/version"
+)
+
+// noteVersions adds to the outcome of a switch that the new package is older than what it replaces, or that nobody
+// can tell: a downgrade is allowed, but never silent.
+func (a *app) noteVersions(ctx context.Context, o *fleet.Outcome, to *packager.Manifest) {
+	if o == nil || o.Returned || o.From == "" || o.From == to.Name() {
+		return
+	}
+	from, err := a.store().Find(ctx, o.From)
+	switch {
+	case err == nil:
+		if note := versionNote(from.Manifest, to); note != "" {
+			o.Notes = append(o.Notes, note)
+		}
+	case to.Tag != "":
+		o.Notes = append(o.Notes, fmt.Sprintf("whether %s (%s) is newer than %s cannot be told: that one is not installed", to.Name(), to.Tag, o.From))
+	}
+}
+
+// versionNote says what people should know of the versions before one package replaces the other, "" if it is an
+// update or if neither has a version. The tags of two flavours are those of two sources.
+func versionNote(from, to *packager.Manifest) string {
+	if from.Tag == "" && to.Tag == "" {
+		return ""
+	}
+	for _, m := range []*packager.Manifest{from, to} {
+		if m.Tag == "" {
+			return fmt.Sprintf("versions not comparable: %s has none", m.Name())
+		}
+	}
+	a, aErr := version.Parse(from.Tag)
+	b, bErr := version.Parse(to.Tag)
+	c, err := version.Compare(b.Of(to.Flavour), a.Of(from.Flavour))
+	switch {
+	case aErr != nil || bErr != nil || err != nil:
+		if from.Flavour != to.Flavour {
+			return fmt.Sprintf("versions not comparable: %s (%s) and %s (%s) are of two flavours", from.Name(), from.Tag, to.Name(), to.Tag)
+		}
+		return fmt.Sprintf("versions not comparable: %s (%s) may be older or newer than %s (%s)", to.Name(), to.Tag, from.Name(), from.Tag)
+	case c < 0:
+		return fmt.Sprintf("a downgrade: %s (%s) is older than %s (%s)%s", to.Name(), to.Tag, from.Name(), from.Tag, preNote(a, b))
+	case c == 0 && !a.Same(b):
+		return fmt.Sprintf("neither is newer: %s (%s) and %s (%s) have the same rank", from.Name(), from.Tag, to.Name(), to.Tag)
+	}
+	return ""
+}
+
+// preNote says what was read into a lone number after a hyphen, which others take for a packager's revision.
+func preNote(tags ...version.Tag) string {
+	for _, t := range tags {
+		if t.Revision() {
+			return fmt.Sprintf("; %s", t.Describe())
+		}
+	}
+	return ""
+}
