@@ -32,7 +32,7 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		return nil, fmt.Errorf("%w: ExecStart= itself names a package (%s), which no variable can move; put the program into Environment=%s=… and let the unit start ExecStart=/usr/bin/env ${%s} with the same arguments",
 			ErrRefused, what, serverVariable, serverVariable)
 	}
-	if problems := s.h.missing(pkg.Manifest); len(problems) > 0 {
+	if problems := s.h.Missing(pkg.Manifest); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s needs what this host has not: %s; provide it, then switch", ErrRefused, pkg.Name, strings.Join(problems, "; "))
 	}
 	values := bindingOf(v.settings, v.place)

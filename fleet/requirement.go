@@ -9,14 +9,23 @@ import (
 	"strings"
 
 	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/linkage"
 )
 
-// missing lists what a package wants of the host and the host has not.
-func (h *Host) missing(m *packager.Manifest) []string {
+// Missing lists what a package wants of the host and the host has not: its requirements, and what its programs
+// would not find of libraries. It reads no more than the headers of those libraries.
+func (h *Host) Missing(m *packager.Manifest) []string {
 	var out []string
 	for _, r := range m.Requires {
 		if problem := h.unmet(r); problem != "" {
 			out = append(out, problem)
+		}
+	}
+	for _, p := range (linkage.Host{Root: h.Root}).Missing(m) {
+		if p.Path == "." {
+			out = append(out, "it "+p.What)
+		} else {
+			out = append(out, p.Path+" "+p.What)
 		}
 	}
 	return out
@@ -35,6 +44,7 @@ func (h *Host) unmet(r packager.Requirement) string {
 		case r.Kind == packager.RequireDevice && info.Mode()&fs.ModeDevice == 0:
 			return fmt.Sprintf("%s is not a device", r.Name)
 		}
+	case packager.RequireLibrary: // looked for with all others
 	case packager.RequireKernelParameter:
 		module, name, _ := strings.Cut(r.Name, ".")
 		data, err := os.ReadFile(filepath.Join(h.sys(), "module", module, "parameters", name))

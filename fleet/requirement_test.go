@@ -32,7 +32,7 @@ func TestRequirements(t *testing.T) {
 		{packager.Requirement{Kind: "kernel_parameter", Name: "amdgpu.none", Value: "1"}, "cannot be checked"},
 		{packager.Requirement{Kind: "moon", Name: "full"}, "not known"},
 	} {
-		got := strings.Join(h.missing(&packager.Manifest{Requires: []packager.Requirement{tt.r}}), "\n")
+		got := strings.Join(h.Missing(&packager.Manifest{Requires: []packager.Requirement{tt.r}}), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: %q, want %q", tt.r, got, tt.want)
 		}

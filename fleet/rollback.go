@@ -175,7 +175,7 @@ func (s *session) disarm(ctx context.Context, act, reason string, out *Outcome) 
 	}
 	out.From, out.To = w.from.Name, w.to.Name
 	if pkg := s.place.pkg(w.to.Path); pkg != nil {
-		for _, problem := range s.h.missing(pkg.Manifest) {
+		for _, problem := range s.h.Missing(pkg.Manifest) {
 			out.Notes = append(out.Notes, fmt.Sprintf("%s wants something of this host: %s", w.to.Name, problem))
 		}
 	}

@@ -119,12 +119,9 @@ func (h *Host) verify(ctx context.Context, pkg *store.Package, all bool) error {
 	if err != nil {
 		return err
 	}
-	if !result.OK {
-		what := "it is not as its manifest says"
-		if len(result.Problems) > 0 {
-			what = fmt.Sprintf("%s: %s", result.Problems[0].Path, result.Problems[0].What)
-		}
-		return fmt.Errorf("%w: %s (%d problems)", packager.ErrIntegrity, what, len(result.Problems))
+	// What the host lacks is no damage: a switch refuses that by itself, and a rollback goes on.
+	if damaged := result.Damaged(); len(damaged) > 0 {
+		return fmt.Errorf("%w: %s: %s (%d problems)", packager.ErrIntegrity, damaged[0].Path, damaged[0].What, len(damaged))
 	}
 	return nil
 }

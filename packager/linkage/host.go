@@ -69,6 +69,9 @@ func (h Host) Check(m *packager.Manifest, objects []*Object) []Problem {
 		out = append(out, f.glibc(l.Glibc, objects[asks].Path)...)
 	}
 	for _, n := range l.open {
+		if f.own[n.name] {
+			continue // it should be there: that the file is not is damage
+		}
 		out = append(out, f.library(n.name, n.object.Path, n.dirs)...)
 		out = append(out, f.versions(n)...)
 	}

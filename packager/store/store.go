@@ -41,6 +41,9 @@ type Store struct {
 	StateDir string
 	// Proc is the root of the proc file system, /proc unless a test says else.
 	Proc string
+	// Root is the root folder of the host that [Store.Verify] looks for
+	// libraries on, / when empty.
+	Root string
 	// Also are other stores whose packages are seen and never changed, such
 	// as that of /opt/1bit for a user.
 	Also []*Store

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/linkage"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -25,15 +26,19 @@ type Verification struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is one difference between a package and its manifest.
+// Problem is one difference between a package and its manifest, or something
+// that the package needs and this host lacks.
 type Problem struct {
 	Path string `json:"path"`
 	What string `json:"what"`
+	// Host is true where the package is right and the host is not.
+	Host bool `json:"host,omitempty"`
 }
 
 // Verify compares every byte, mode and link of a package with the manifest
-// that p holds, and that with the one on disk. It finds every difference, not
-// only the first; the error is for what kept it from looking, and wraps
+// that p holds, and that with the one on disk, and looks for the libraries
+// that its programs need on this host. It finds every difference, not only the
+// first; the error is for what kept it from looking, and wraps
 // [ErrNotInstalled] if the package was removed meanwhile. progress may be nil;
 // it is told the bytes read and their total, by one goroutine at a time.
 func (s *Store) Verify(ctx context.Context, p *Package, progress func(done, total int64)) (*Verification, error) {
@@ -55,8 +60,10 @@ type verifier struct {
 	p        *Package
 	progress func(done, total int64)
 
-	mu     sync.Mutex
-	result *Verification
+	mu      sync.Mutex
+	result  *Verification
+	objects []*linkage.Object // of the files that are right
+	dirs    []string          // that launchers name
 }
 
 func (v *verifier) problem(path, what string) {
@@ -82,7 +89,11 @@ func (v *verifier) run(ctx context.Context, s *Store) error {
 	for i := range v.p.Manifest.Files {
 		group.Go(func() error { return v.file(ctx, &v.p.Manifest.Files[i]) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	v.host(s)
+	return nil
 }
 
 // manifest compares the manifest on disk with the one in hand.
@@ -136,7 +147,13 @@ func (v *verifier) file(ctx context.Context, f *packager.File) error {
 	if what != "" {
 		return nil
 	}
-	sum, err := hashFile(ctx, filepath.Join(v.p.Path, filepath.FromSlash(f.Path)), v.count)
+	r, err := os.Open(filepath.Join(v.p.Path, filepath.FromSlash(f.Path)))
+	if err != nil {
+		v.problem(f.Path, err.Error())
+		return nil
+	}
+	defer r.Close()
+	sum, err := packager.HashReader(ctx, r, v.count)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -144,6 +161,8 @@ func (v *verifier) file(ctx context.Context, f *packager.File) error {
 		v.problem(f.Path, err.Error())
 	case sum != f.SHA256:
 		v.problem(f.Path, fmt.Sprintf("has SHA-256 %s, not %s", sum, f.SHA256))
+	default:
+		v.inspect(r, f)
 	}
 	return nil
 }
@@ -155,13 +174,4 @@ func (v *verifier) count(n int) {
 	if v.progress != nil {
 		v.progress(v.result.Bytes, v.p.Size)
 	}
-}
-
-func hashFile(ctx context.Context, name string, count func(int)) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return packager.HashReader(ctx, f, count)
 }
