@@ -1,0 +1,73 @@
+package build
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrintedCommits(t *testing.T) {
+	for text, want := range map[string][]string{
+		"version: 10605 (86c33b5d5)":                                    {"86c33b5d5"},
+		"version: 10605 (86c33b5d5)\nbuilt with clang 20 (abcdef123) x": {"86c33b5d5"},
+		"version: 0.7.0 (build 11669, commit Debian)":                   nil,
+		"version: 0.7.0 (build 11669, commit 1234567)":                  {"1234567"},
+		"version: 0.7.0 (10605)":                                        nil,
+		"version: 0.7.0 (12345678)":                                     nil,
+		"1bit front end, llama-server 10605 (86c33b5d5)":                {"86c33b5d5"},
+		"1bit 1 (86c33b5d5-dirty), llama-server 2 (00adc2b)":            {"86c33b5d5", "00adc2b"},
+		"x (86c33b5d5-17)":                                              nil,
+		"x (86c33b)":                                                    nil,
+		"x (86C33B5D5)":                                                 nil,
+		"x (see 86c33b5d5)":                                             nil,
+		"Commit: 00adc2bX":                                              nil,
+		"recommit 00adc2b":                                              nil,
+		"commit: 00adc2b" + strings.Repeat("0", 33):                     {"00adc2b" + strings.Repeat("0", 33)},
+		"": nil,
+	} {
+		if diff := cmp.Diff(want, printedCommits(text)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func TestComparePins(t *testing.T) {
+	m := &packager.Manifest{Components: []packager.Component{
+		{Name: "engine", Commit: "3092596c1a"}, {Name: "llama.cpp", Commit: "86c33b5d5" + strings.Repeat("0", 31)},
+	}}
+	for name, printed := range map[string]map[string]string{
+		"nothing":      {},
+		"short":        {"llama-server": "version: 10605 (86c33b5d5)"},
+		"longer":       {"1bit": "1bit (3092596c1a77)"},
+		"both":         {"1bit": "1bit (3092596), llama-server 10605 (86c33b5d5-dirty)"},
+		"none printed": {"1bit": "1bit 0.7", "llama-server": "version: 0.7.0 (build 11669, commit Debian)"},
+	} {
+		if err := comparePins(m, printed); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := comparePins(m, map[string]string{"1bit": "1bit (3092596)", "llama-bench": "version: 10605 (00adc2b)"})
+	if !errors.Is(err, ErrRecipe) || !strings.Contains(err.Error(), "llama-bench says that it is of commit 00adc2b, and the pins are engine 3092596c1a, llama.cpp 86c33b5d5") {
+		t.Errorf("another commit: %v", err)
+	}
+}
+
+func FuzzPrintedCommits(f *testing.F) {
+	f.Add("version: 10605 (86c33b5d5)")
+	f.Add("version: 0.7.0 (build 11669, commit Debian)\nbuilt with (abcdef1)")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, c := range printedCommits(text) {
+			// What is found could be a component's commit, and agrees with itself.
+			m := &packager.Manifest{Components: []packager.Component{{Name: "x", Commit: c}}}
+			if err := packager.CheckComponent(m.Components[0]); err != nil || !strings.Contains(text, c) {
+				t.Errorf("found %q in %q: %v", c, text, err)
+			}
+			if err := comparePins(m, map[string]string{"x": "(" + c + ")"}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
