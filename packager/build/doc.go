@@ -22,6 +22,7 @@
 //	requires:                     # what the host must have
 //	  - path: /opt/rocm-therock
 //	  - device: /dev/kfd
+//	  - library: libvulkan.so.1
 //	  - kernel_parameter: amdgpu.cwsr_enable
 //	    value: "0"
 //

@@ -30,6 +30,7 @@ requires:
   - path: /opt/rocm-therock
   - kernel_parameter: amdgpu.cwsr_enable
     value: 0
+  - library: libvulkan.so.1
 `
 
 func TestParseRecipe(t *testing.T) {
@@ -49,6 +50,7 @@ func TestParseRecipe(t *testing.T) {
 		Requires: []packager.Requirement{
 			{Kind: packager.RequirePath, Name: "/opt/rocm-therock"},
 			{Kind: packager.RequireKernelParameter, Name: "amdgpu.cwsr_enable", Value: "0"},
+			{Kind: packager.RequireLibrary, Name: "libvulkan.so.1"},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Recipe{})); diff != "" {
@@ -96,6 +98,7 @@ func TestParseRecipeErrors(t *testing.T) {
 		"merge":               {replace("    commit: 12345e7", "    <<: {commit: 12345e7}"), `components\.llama\.cpp: has a merge`},
 		"two requirements":    {replace("  - path: /opt/rocm-therock\n", "  - path: /opt\n    device: /dev/kfd\n"), `r\.yaml:17: requires\[0\]: has both path and device`},
 		"requirement bad":     {replace("/opt/rocm-therock", "opt"), `r\.yaml:17: requires\[0\]: path "opt"`},
+		"library by a path":   {replace("library: libvulkan", "library: /usr/lib/libvulkan"), `r\.yaml:20: requires\[2\]: library "/usr/lib/libvulkan.so.1" is not a name`},
 		"requirement unknown": {replace("  - path:", "  - paths:"), `r\.yaml:17: requires\[0\]\.paths: unknown key`},
 		"parameter, no value": {replace("    value: 0\n", ""), `r\.yaml:18: requires\[1\]: kernel parameter amdgpu\.cwsr_enable has no value`},
 		"too long":            {strings.Repeat("#", maxRecipe+1), `r\.yaml: more than`},
