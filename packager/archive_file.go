@@ -26,7 +26,7 @@ func OpenArchive(name string) (*os.File, error) {
 // ReadManifest returns the manifest of an archive file and reads no further.
 // An archive that is damaged or no package gives an error that wraps
 // [ErrIntegrity].
-func ReadManifest(ctx context.Context, name string) (*Manifest, error) {
+func ReadManifest(ctx context.Context, name string, limits Limits) (*Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func ReadManifest(ctx context.Context, name string) (*Manifest, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := NewReader(f)
+	r, err := NewReader(f, limits)
 	if err != nil {
 		return nil, fmt.Errorf("read archive %s: %w", name, err)
 	}

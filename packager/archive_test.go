@@ -61,7 +61,7 @@ func unpack(t testing.TB, b []byte) (tree map[string]string, err error) {
 			return err
 		})
 	}()
-	r, err := NewReader(bytes.NewReader(b))
+	r, err := NewReader(bytes.NewReader(b), Limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func TestWriteArchiveNoticesChangedContent(t *testing.T) {
 }
 
 func TestExtractStopsWithContext(t *testing.T) {
-	r, err := NewReader(bytes.NewReader(archiveOf(t, example(), contents)))
+	r, err := NewReader(bytes.NewReader(archiveOf(t, example(), contents)), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestExtractStopsWithContext(t *testing.T) {
 func TestReaderPassesOnReadErrors(t *testing.T) {
 	b := archiveOf(t, example(), contents)
 	broken := errors.New("disk on fire")
-	_, err := NewReader(io.MultiReader(bytes.NewReader(b[:40]), errReader{broken}))
+	_, err := NewReader(io.MultiReader(bytes.NewReader(b[:40]), errReader{broken}), Limits{})
 	if !errors.Is(err, broken) || errors.Is(err, ErrIntegrity) {
 		t.Errorf("got %v", err)
 	}

@@ -62,7 +62,7 @@ func extractInto(ctx context.Context, t *testing.T, b []byte, progress func(done
 			return err
 		})
 	}()
-	r, err := NewReader(bytes.NewReader(b))
+	r, err := NewReader(bytes.NewReader(b), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

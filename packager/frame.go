@@ -12,11 +12,12 @@ import (
 // skippable frame holds no digest covers and no decoder shows, so that
 // anything could be hung on an archive unseen.
 type frames struct {
-	r     io.Reader
-	state frameState
-	field []byte // of a header, as far as it is read
-	skip  int64  // bytes that say nothing about the frames
-	sum   bool   // a checksum ends this frame
+	r      io.Reader
+	window int64 // the largest that a frame may need, 0 for any
+	state  frameState
+	field  []byte // of a header, as far as it is read
+	skip   int64  // bytes that say nothing about the frames
+	sum    bool   // a checksum ends this frame
 }
 
 type frameState int
@@ -24,6 +25,7 @@ type frameState int
 const (
 	atMagic frameState = iota
 	atDescriptor
+	atWindow
 	atBlock
 )
 
@@ -68,10 +70,13 @@ func (f *frames) step() error {
 		}
 		f.state = atDescriptor
 	case f.state == atDescriptor:
-		d := f.field[0]
-		single := d >> 5 & 1
-		f.skip = int64([]byte{0, 1, 2, 4}[d&3]) + int64([]byte{single, 2, 4, 8}[d>>6]) + int64(1-single)
-		f.sum = d&4 != 0
+		f.sum = f.field[0]&4 != 0
+		f.state = atWindow
+		return nil
+	case f.state == atWindow && len(f.field) == 1+headerRest(f.field[0]):
+		if need := windowOf(f.field); f.window > 0 && need > uint64(f.window) {
+			return &LimitError{Limit: LimitWindow, Need: int64(min(need, 1<<62)), Allowed: f.window}
+		}
 		f.state = atBlock
 	case f.state == atBlock && len(f.field) == 3:
 		h := uint32(f.field[0]) | uint32(f.field[1])<<8 | uint32(f.field[2])<<16
@@ -90,4 +95,28 @@ func (f *frames) step() error {
 	}
 	f.field = f.field[:0]
 	return nil
+}
+
+// headerRest is how many bytes of a frame's header follow its descriptor.
+func headerRest(d byte) int {
+	single := d >> 5 & 1
+	return int([]byte{0, 1, 2, 4}[d&3]) + int([]byte{single, 2, 4, 8}[d>>6]) + int(1-single)
+}
+
+// windowOf is the memory that a frame needs by its header, in bytes: its
+// window, or all of its content if it is a single segment.
+func windowOf(header []byte) uint64 {
+	d, rest := header[0], header[1:]
+	if d>>5&1 == 0 {
+		base := uint64(1) << (10 + rest[0]>>3)
+		return base + base/8*uint64(rest[0]&7)
+	}
+	rest = rest[[]int{0, 1, 2, 4}[d&3]:]
+	var size [8]byte
+	copy(size[:], rest)
+	n := binary.LittleEndian.Uint64(size[:])
+	if len(rest) == 2 {
+		n += 256
+	}
+	return n
 }

@@ -29,8 +29,8 @@ func (m *Manifest) checkLinks() error {
 		if f.Type != TypeLink {
 			continue
 		}
-		if len(f.Target) > MaxPath {
-			return fmt.Errorf("target of link %q has %d bytes, limit %d", f.Path, len(f.Target), MaxPath)
+		if len(f.Target) > maxPath {
+			return fmt.Errorf("target of link %q has %d bytes, limit %d", f.Path, len(f.Target), maxPath)
 		}
 		if err := checkText("target of link "+f.Path, f.Target); err != nil {
 			return err

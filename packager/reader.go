@@ -3,10 +3,12 @@ package packager
 import (
 	"archive/tar"
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -16,10 +18,12 @@ const (
 	// entryRoom what an entry may take beside its content: tar headers with
 	// two long names. tailRoom bounds the zeros that tar programs pad with.
 	headRoom  = 64 << 10
-	entryRoom = 8 << 10
+	entryRoom = 16 << 10
 	tailRoom  = 64 << 10
 
-	tarBlock = 512
+	// decoders is how many blocks are decompressed ahead of what is read. More
+	// than one also decodes on a processor of its own.
+	decoders = 4
 )
 
 // Reader reads a package's archive from a stream that may be hostile. It hands
@@ -28,28 +32,35 @@ type Reader struct {
 	src      *source
 	zr       *zstd.Decoder
 	in       *meter
+	blocks   *tarBlocks
 	tr       *tar.Reader
+	limits   Limits
 	manifest *Manifest
 	raw      []byte
-	next     int   // index of the next entry
-	end      int64 // where the entry just begun ends, padding included
+	next     int // index of the next entry
 }
 
 // NewReader reads as far as the manifest. Errors about what the bytes say wrap
-// [ErrIntegrity]; an error of r itself does not. The caller closes the Reader.
-func NewReader(r io.Reader) (*Reader, error) {
+// [ErrIntegrity], [*LimitError] included; an error of r itself does not. The
+// caller closes the Reader.
+func NewReader(r io.Reader, limits Limits) (*Reader, error) {
+	limits = limits.withDefaults()
 	src := &source{r: r}
 	buf := bufio.NewReaderSize(src, 256<<10)
-	if err := checkFrame(buf); err != nil {
+	if err := checkMagic(buf); err != nil {
 		return nil, src.blame(err)
 	}
-	zr, err := zstd.NewReader(&frames{r: buf}, zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderMaxMemory(MaxTotal),
-		zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1))
+	// The frames are checked on their way to the decoder, which would allocate
+	// first. Its own limit cannot be a smaller one.
+	window := uint64(min(max(limits.Window, 1<<10), 1<<40))
+	zr, err := zstd.NewReader(&frames{r: buf, window: limits.Window}, zstd.WithDecoderMaxWindow(window),
+		zstd.WithDecoderMaxMemory(max(window, maxBytes)), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(decoders))
 	if err != nil {
 		return nil, src.blame(fmt.Errorf("begin to decompress: %w", err))
 	}
-	in := &meter{r: zr, limit: MaxManifest + headRoom}
-	a := &Reader{src: src, zr: zr, in: in, tr: tar.NewReader(in)}
+	in := &meter{r: zr, limit: limits.manifest() + headRoom, packed: &src.n, limits: limits}
+	blocks := &tarBlocks{r: in}
+	a := &Reader{src: src, zr: zr, in: in, blocks: blocks, tr: tar.NewReader(blocks), limits: limits}
 	if err := a.readManifest(); err != nil {
 		a.Close()
 		return nil, src.blame(err)
@@ -57,26 +68,20 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return a, nil
 }
 
-// checkFrame looks at the first frame's header, before anything is allocated
-// for it, so that a window over the limit is told apart from damage.
-func checkFrame(buf *bufio.Reader) error {
-	b, err := buf.Peek(zstd.HeaderMaxSize)
-	if len(b) == 0 {
-		if err == io.EOF {
-			return errors.New("archive is empty")
-		}
+// checkMagic tells what is no archive at all from a damaged one.
+func checkMagic(buf *bufio.Reader) error {
+	b, err := buf.Peek(4)
+	switch {
+	case len(b) == 0 && err == io.EOF:
+		return errors.New("archive is empty")
+	case err != nil && err != io.EOF:
 		return err
+	case len(b) < 4:
+		return fmt.Errorf("archive is cut off after %d bytes", len(b))
 	}
-	var h zstd.Header
-	if err := h.Decode(b); err != nil {
-		return fmt.Errorf("not a zstd archive: %w", err)
-	}
-	need := h.WindowSize
-	if h.SingleSegment {
-		need = h.FrameContentSize
-	}
-	if need > MaxWindow {
-		return fmt.Errorf("archive needs a zstd window of %d MiB, limit %d MiB", need>>20, MaxWindow>>20)
+	switch magic := binary.LittleEndian.Uint32(b); {
+	case magic != frameMagic && magic&skippableMagicMask != skippableMagic:
+		return fmt.Errorf("not a zstd archive: it begins with %x", b)
 	}
 	return nil
 }
@@ -106,8 +111,8 @@ func (a *Reader) readManifest() error {
 	if h.Name != dir+"/"+ManifestName || h.Typeflag != tar.TypeReg {
 		return fmt.Errorf("archive has %q where %s belongs: not a package", h.Name, ManifestName)
 	}
-	if h.Size > MaxManifest {
-		return fmt.Errorf("manifest has %d bytes, limit %d", h.Size, int64(MaxManifest))
+	if err := a.limits.checkManifestSize(h.Size); err != nil {
+		return err
 	}
 	raw, err := io.ReadAll(a.tr)
 	if err != nil {
@@ -115,6 +120,9 @@ func (a *Reader) readManifest() error {
 	}
 	m, err := DecodeManifest(raw)
 	if err != nil {
+		return err
+	}
+	if err := a.limits.Check(m); err != nil {
 		return err
 	}
 	if m.Imported {
@@ -131,6 +139,7 @@ func (a *Reader) readManifest() error {
 	}
 	a.manifest, a.raw = m, raw
 	a.in.limit = a.in.n + m.Size() + int64(len(m.Files))*(entryRoom+tarBlock) + tailRoom
+	a.in.total = m.Size()
 	return nil
 }
 
@@ -190,39 +199,22 @@ func (a *Reader) header() (*tar.Header, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read tar header: %w", err)
 		}
-		a.end = blocks(a.in.n)
-		if h.Typeflag == tar.TypeReg {
-			a.end += blocks(h.Size)
-		}
 		if h.Typeflag != tar.TypeXGlobalHeader {
 			return h, nil
-		}
-		for key := range h.PAXRecords {
-			if key != "comment" {
-				return nil, fmt.Errorf("archive has a global header that sets %q", key)
-			}
 		}
 	}
 }
 
-// blocks rounds up to whole tar blocks.
-func blocks(n int64) int64 { return (n + tarBlock - 1) / tarBlock * tarBlock }
-
 // tail is reached when the tar reader saw the end. That reader takes a cut
-// for an end, so this looks again: two zero blocks, at most zeros after them,
-// and a decoder that has nothing more and no complaint.
+// for an end, so this looks again: the end was there, at most zeros follow,
+// and the decoder has nothing more and no complaint.
 func (a *Reader) tail() error {
-	if a.in.n != a.end+2*tarBlock {
+	if !a.blocks.ended() {
 		return errors.New("archive is cut off: no end-of-archive blocks")
 	}
 	buf := make([]byte, 4<<10)
 	for rest := 0; ; {
-		n, err := a.in.Read(buf)
-		for _, b := range buf[:n] {
-			if b != 0 {
-				return errors.New("archive has bytes after its end")
-			}
-		}
+		n, err := a.blocks.Read(buf)
 		if rest += n; rest > tailRoom {
 			return errors.New("archive has too much padding after its end")
 		}
@@ -243,11 +235,6 @@ func checkHeader(h *tar.Header, name string, f *File) error {
 		want.Typeflag = tar.TypeDir
 	case TypeLink:
 		want.Typeflag, want.Mode, want.Linkname = tar.TypeSymlink, 0o777, f.Target
-	}
-	for key := range h.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse") {
-			return fmt.Errorf("%q is a sparse file", h.Name)
-		}
 	}
 	switch {
 	case h.Name != name:
@@ -271,23 +258,26 @@ func noEOF(err error) error {
 	return err
 }
 
-// source remembers its own error, to tell a bad disk from a bad archive.
+// source remembers its own error, to tell a bad disk from a bad archive. The
+// decoder reads it from a goroutine of its own.
 type source struct {
 	r   io.Reader
-	err error
+	n   atomic.Int64
+	err atomic.Pointer[error]
 }
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.n.Add(int64(n))
 	if err != nil && err != io.EOF {
-		s.err = err
+		s.err.Store(&err)
 	}
 	return n, err
 }
 
 func (s *source) blame(err error) error {
-	if s.err != nil {
-		return fmt.Errorf("read archive: %w", s.err)
+	if cause := s.err.Load(); cause != nil {
+		return fmt.Errorf("read archive: %w", *cause)
 	}
 	if errors.Is(err, ErrIntegrity) {
 		return err
@@ -295,10 +285,14 @@ func (s *source) blame(err error) error {
 	return fmt.Errorf("%w: %w", err, ErrIntegrity)
 }
 
-// meter counts what was read and ends it at a limit.
+// meter counts what was read and ends it at a limit, or when too much comes
+// out of too little.
 type meter struct {
 	r        io.Reader
 	n, limit int64
+	packed   *atomic.Int64
+	limits   Limits
+	total    int64
 }
 
 func (c *meter) Read(p []byte) (int, error) {
@@ -307,5 +301,8 @@ func (c *meter) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.limit-c.n)])
 	c.n += int64(n)
+	if rerr := c.limits.checkRatio(c.packed.Load(), c.n, max(c.total, c.n)); rerr != nil {
+		return 0, rerr
+	}
 	return n, err
 }

@@ -122,7 +122,7 @@ func TestExtractAppliesNoRecords(t *testing.T) {
 			"SCHILY.xattr.user.x": "x", "SCHILY.xattr.security.capability": "\x01\x00\x00\x02", "LIBARCHIVE.xattr.user.y": "eA",
 		}
 	}
-	r, err := NewReader(bytes.NewReader(compress(t, tarOf(t, list))))
+	r, err := NewReader(bytes.NewReader(compress(t, tarOf(t, list))), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func hugeHeader(t testing.TB) []byte {
 }
 
 func TestWindowErrorNamesSizes(t *testing.T) {
-	_, err := NewReader(bytes.NewReader(frame(t, 21<<3)))
+	_, err := NewReader(bytes.NewReader(frame(t, 21<<3)), Limits{})
 	if err == nil || !strings.Contains(err.Error(), "2048 MiB, limit 128 MiB") {
 		t.Errorf("got %v", err)
 	}
@@ -364,17 +364,17 @@ func TestReadManifest(t *testing.T) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := ReadManifest(context.Background(), name)
+	m, err := ReadManifest(context.Background(), name, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(example(), m); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := ReadManifest(context.Background(), filepath.Dir(name)); err == nil || errors.Is(err, ErrIntegrity) {
+	if _, err := ReadManifest(context.Background(), filepath.Dir(name), Limits{}); err == nil || errors.Is(err, ErrIntegrity) {
 		t.Errorf("a folder gives %v", err)
 	}
-	if _, err := ReadManifest(context.Background(), name+"x"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadManifest(context.Background(), name+"x", Limits{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file gives %v", err)
 	}
 }
@@ -396,7 +396,7 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		// Whatever was taken is what its manifest says.
-		r, err := NewReader(bytes.NewReader(b))
+		r, err := NewReader(bytes.NewReader(b), Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

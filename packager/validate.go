@@ -14,18 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits on what a manifest may say. They are far above any engine and far
-// below what would hurt a host.
 const (
-	// MaxManifest is the largest manifest read, in bytes.
-	MaxManifest = 16 << 20
-	// MaxFiles is the largest number of entries.
-	MaxFiles = 1 << 16
-	// MaxTotal is the largest sum of file sizes, in bytes.
-	MaxTotal = 32 << 30
-	// MaxPath is the longest path or link target, in bytes.
-	MaxPath = 1024
-
 	maxName = 255
 	maxTag  = 64
 
@@ -140,8 +129,8 @@ func CheckPath(p string) error {
 	switch {
 	case p == "" || p == ".":
 		return fmt.Errorf("path is empty")
-	case len(p) > MaxPath:
-		return fmt.Errorf("path of %d bytes is longer than %d", len(p), MaxPath)
+	case len(p) > maxPath:
+		return fmt.Errorf("path of %d bytes is longer than %d", len(p), maxPath)
 	case path.IsAbs(p) || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../"):
 		return fmt.Errorf("path %q is not clean and relative", p)
 	case p == ManifestName:
@@ -272,7 +261,7 @@ func (m *Manifest) checkLinkage() error {
 			if err := checkText("folder of library "+l.Name, dir); err != nil {
 				return err
 			}
-			if !path.IsAbs(dir) || path.Clean(dir) != dir || len(dir) > MaxPath {
+			if !path.IsAbs(dir) || path.Clean(dir) != dir || len(dir) > maxPath {
 				return fmt.Errorf("folder %q of library %s is not a clean absolute path", dir, l.Name)
 			}
 		}
@@ -281,8 +270,8 @@ func (m *Manifest) checkLinkage() error {
 }
 
 func (m *Manifest) checkFiles() error {
-	if len(m.Files) > MaxFiles {
-		return fmt.Errorf("%d entries, limit %d", len(m.Files), MaxFiles)
+	if len(m.Files) > maxFiles {
+		return fmt.Errorf("%d entries, limit %d", len(m.Files), maxFiles)
 	}
 	dirs := map[string]bool{".": true}
 	folded := make(map[string]string, len(m.Files))
@@ -304,8 +293,8 @@ func (m *Manifest) checkFiles() error {
 		if f.Type == TypeDir {
 			dirs[f.Path] = true
 		}
-		if f.Size > MaxTotal || total+f.Size > MaxTotal {
-			return fmt.Errorf("files of more than %d bytes, limit at %q", int64(MaxTotal), f.Path)
+		if f.Size > maxBytes || total+f.Size > maxBytes {
+			return fmt.Errorf("files of more than %d bytes, limit at %q", int64(maxBytes), f.Path)
 		}
 		total += f.Size
 		if m.Imported {

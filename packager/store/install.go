@@ -41,7 +41,7 @@ func (s *Store) install(ctx context.Context, archive string, progress func(done,
 		return nil, false, err
 	}
 	defer f.Close()
-	r, err := packager.NewReader(f)
+	r, err := packager.NewReader(f, s.Limits)
 	if err != nil {
 		return nil, false, err
 	}

@@ -44,6 +44,8 @@ type Store struct {
 	// Root is the root folder of the host that [Store.Verify] looks for
 	// libraries on, / when empty.
 	Root string
+	// Limits bound what is installed from an archive.
+	Limits packager.Limits
 	// Also are other stores whose packages are seen and never changed, such
 	// as that of /opt/1bit for a user.
 	Also []*Store
