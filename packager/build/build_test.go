@@ -84,7 +84,7 @@ func TestBuild(t *testing.T) {
 	if want := int64(10 + 7000 + 40000); r.InstalledSize != want || last != want || total != want {
 		t.Errorf("installed size %d, progress %d/%d, want %d", r.InstalledSize, last, total, want)
 	}
-	m, err := packager.ReadManifest(context.Background(), r.Path)
+	m, err := packager.ReadManifest(context.Background(), r.Path, packager.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func TestBuildFixes(t *testing.T) {
 			t.Error(diff)
 		}
 		// The archive says the same.
-		m, err := packager.ReadManifest(context.Background(), r.Path)
+		m, err := packager.ReadManifest(context.Background(), r.Path, packager.Limits{})
 		if err != nil || !cmp.Equal(m.Fixes, r.Manifest.Fixes) {
 			t.Errorf("the archive says %+v, %v", m, err)
 		}

@@ -41,7 +41,10 @@ func tryPackage(ctx context.Context, m *packager.Manifest, archive io.Reader, w 
 		return nil, err
 	}
 	t := &trial{manifest: m, limit: trialTime}
-	trials, _, err := t.try(ctx, archive, dir, noRun)
+	trials, printed, err := t.try(ctx, archive, dir, noRun)
+	if err == nil {
+		err = comparePins(m, printed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func (t *trial) try(ctx context.Context, archive io.Reader, dir string, noRun bo
 }
 
 func unpack(ctx context.Context, archive io.Reader, dir string) error {
-	r, err := packager.NewReader(archive)
+	r, err := packager.NewReader(archive, packager.Limits{})
 	if err != nil {
 		return err
 	}
