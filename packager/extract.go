@@ -1,10 +1,7 @@
 package packager
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,9 +16,8 @@ import (
 
 const (
 	chunkSize = 256 << 10
-	// writers is how many files are hashed, written and synced at a time.
-	// Most of them wait for the disk, so it is more than processors.
-	writers = 16
+	// writers is how many files are hashed and written at a time.
+	writers = 8
 )
 
 // ExtractOptions are for [Reader.Extract]; the zero value is fine.
@@ -31,6 +27,11 @@ type ExtractOptions struct {
 	// Unsynced leaves it to the kernel when the bytes reach the disk, for a
 	// tree that is thrown away again.
 	Unsynced bool
+	// Clone, if set, may fill a new file by sharing the blocks of another that
+	// should have the same content, and says whether it did. It is called by
+	// several goroutines. What it filled in is compared with the archive and,
+	// where it differs, overwritten.
+	Clone func(f *File, out *os.File) bool
 }
 
 // Extract writes the whole package below root, which must be empty, and
@@ -44,7 +45,9 @@ func (a *Reader) Extract(ctx context.Context, root *os.Root, opts ExtractOptions
 		reader: a, root: root, ExtractOptions: opts, total: a.manifest.Size(),
 		time: time.Unix(a.manifest.SourceDateEpoch, 0),
 		pool: sync.Pool{New: func() any { b := make([]byte, chunkSize); return &b }},
+		sync: &unsynced{off: opts.Unsynced},
 	}
+	defer x.sync.close()
 	if err := x.run(ctx); err != nil {
 		return fmt.Errorf("extract %s: %w", a.manifest.Name(), err)
 	}
@@ -58,6 +61,8 @@ type extraction struct {
 	done, total int64
 	time        time.Time
 	pool        sync.Pool
+	sync        *unsynced
+	in          *folder // where the file before went
 }
 
 func (x *extraction) run(ctx context.Context) error {
@@ -75,16 +80,20 @@ func (x *extraction) run(ctx context.Context) error {
 	if err := x.writeManifest(); err != nil {
 		return err
 	}
-	return x.finishDirs(ctx)
+	if err := x.finishDirs(); err != nil {
+		return err
+	}
+	return x.sync.flush(ctx)
 }
 
-// contents makes the folders and writes the files. The archive is decoded
-// here; each file is hashed, written and synced by a goroutine of its own.
+// contents makes the folders and writes the files. The archive is read here;
+// each file is hashed and written by a goroutine of its own.
 func (x *extraction) contents(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	readErr := x.read(ctx, group)
 	writeErr := group.Wait()
+	x.in.leave()
 	// What a writer met is the cause; the reader then only saw its context end.
 	if writeErr != nil {
 		return writeErr
@@ -110,14 +119,18 @@ func (x *extraction) read(ctx context.Context, group *errgroup.Group) error {
 				return err
 			}
 		case TypeFile:
-			chunks := make(chan *[]byte, 4)
+			if x.in, err = x.in.move(x.root, path.Dir(f.Path)); err != nil {
+				return err
+			}
+			w := &fileWriter{x: x, file: f, in: x.in.enter(), chunks: make(chan *[]byte, 4)}
 			stop := make(chan struct{})
 			group.Go(func() error {
 				defer close(stop)
-				return x.writeFile(f, chunks)
+				defer w.in.leave()
+				return w.run(ctx)
 			})
-			err := x.feed(ctx, f, chunks, stop)
-			close(chunks)
+			err := x.feed(ctx, f, w.chunks, stop)
+			close(w.chunks)
 			if err != nil {
 				return err
 			}
@@ -152,111 +165,43 @@ func (x *extraction) feed(ctx context.Context, f *File, chunks chan<- *[]byte, s
 	return nil
 }
 
-// writeFile writes what comes out of chunks. A content that ends early is the
-// reader's error, which alone knows why: damage, or an end of the context.
-func (x *extraction) writeFile(f *File, chunks <-chan *[]byte) error {
-	out, err := x.create(f.Path)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	sum := sha256.New()
-	var n int64
-	for buf := range chunks {
-		n += int64(len(*buf))
-		sum.Write(*buf)
-		if _, err := out.Write(*buf); err != nil {
-			return err
-		}
-		*buf = (*buf)[:chunkSize]
-		x.pool.Put(buf)
-	}
-	if n < f.Size {
-		return nil
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
-		return fmt.Errorf("%s has SHA-256 %s, the manifest says %s: %w", f.Path, got, f.SHA256, ErrIntegrity)
-	}
-	return x.finish(out, f.Path, fs.FileMode(InstalledMode(f.Mode)), x.time)
-}
-
-func (x *extraction) create(name string) (*os.File, error) {
-	return x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-}
-
-// finish gives a file its mode and time, unless that is zero, and syncs it.
-func (x *extraction) finish(f *os.File, name string, mode fs.FileMode, at time.Time) error {
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if !at.IsZero() {
-		if err := x.root.Chtimes(name, at, at); err != nil {
-			return err
-		}
-	}
-	if !x.Unsynced {
-		if err := f.Sync(); err != nil {
-			return err
-		}
-	}
-	return f.Close()
-}
-
 // writeManifest writes the manifest as it was read. Its time stamp is that of
 // the extraction.
 func (x *extraction) writeManifest() error {
-	out, err := x.create(ManifestName)
+	out, err := create(x.root, ManifestName)
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	if _, err := io.Copy(out, bytes.NewReader(x.reader.raw)); err != nil {
+	if _, err = out.Write(x.reader.raw); err == nil {
+		err = out.Chmod(0o444)
+	}
+	if err != nil {
+		_ = out.Close()
 		return err
 	}
-	return x.finish(out, ManifestName, 0o444, time.Time{})
+	x.sync.add(out)
+	return nil
 }
 
 // finishDirs gives the folders their modes and times, inner ones first, and
-// syncs them.
-func (x *extraction) finishDirs(ctx context.Context) error {
+// leaves them to be synced.
+func (x *extraction) finishDirs() error {
 	dirs := []string{"."}
 	for i := range x.reader.manifest.Files {
 		if f := &x.reader.manifest.Files[i]; f.Type == TypeDir {
 			dirs = append(dirs, f.Path)
 		}
 	}
-	for _, dir := range slices.Backward(dirs[1:]) {
-		if err := x.root.Chtimes(dir, x.time, x.time); err != nil {
-			return err
-		}
-		if err := x.root.Chmod(dir, 0o555); err != nil {
-			return err
-		}
-	}
-	if x.Unsynced {
-		return nil
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for _, dir := range dirs {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
+	for _, dir := range slices.Backward(dirs) {
+		if dir != "." {
+			if err := x.root.Chtimes(dir, x.time, x.time); err != nil {
 				return err
 			}
-			return syncDir(x.root, dir)
-		})
-	}
-	return group.Wait()
-}
-
-func syncDir(root *os.Root, name string) error {
-	d, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync folder %s: %w", path.Join(root.Name(), name), err)
+			if err := x.root.Chmod(dir, fs.FileMode(InstalledMode(0o755))); err != nil {
+				return err
+			}
+		}
+		x.sync.addDir(x.root, dir)
 	}
 	return nil
 }

@@ -1,0 +1,113 @@
+package packager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// maxUnsynced is how many files are kept open until they are synced.
+	maxUnsynced = 512
+	// syncers is how many syncs run at a time. They wait for the disk, which
+	// serves all that wait in one go.
+	syncers = 32
+)
+
+// unsynced are the files and folders that were written and are not synced
+// yet. A file stays open until then: the kernel tells an error of writing to
+// those who have the file open, and may forget it with the file.
+type unsynced struct {
+	off bool // nothing is to be synced
+
+	mu    sync.Mutex
+	files []*os.File
+	dirs  []unsyncedDir
+}
+
+type unsyncedDir struct {
+	root *os.Root
+	path string
+}
+
+// add takes over an open file.
+func (u *unsynced) add(f *os.File) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.files = append(u.files, f)
+}
+
+// addDir takes note of a folder, which is opened again to be synced: there may
+// be more folders than files may be open.
+func (u *unsynced) addDir(root *os.Root, path string) {
+	u.dirs = append(u.dirs, unsyncedDir{root, path})
+}
+
+// flushIfMany syncs and closes the files if there are many.
+func (u *unsynced) flushIfMany(ctx context.Context) error {
+	u.mu.Lock()
+	if len(u.files) < maxUnsynced {
+		u.mu.Unlock()
+		return nil
+	}
+	files := u.files
+	u.files = nil
+	u.mu.Unlock()
+	return u.syncAll(ctx, files, nil)
+}
+
+// flush syncs everything.
+func (u *unsynced) flush(ctx context.Context) error {
+	files, dirs := u.files, u.dirs
+	u.files, u.dirs = nil, nil
+	return u.syncAll(ctx, files, dirs)
+}
+
+// close gives up what is left.
+func (u *unsynced) close() {
+	for _, f := range u.files {
+		_ = f.Close()
+	}
+}
+
+func (u *unsynced) syncAll(ctx context.Context, files []*os.File, dirs []unsyncedDir) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(syncers)
+	for _, f := range files {
+		group.Go(func() error {
+			err := ctx.Err()
+			if err == nil && !u.off {
+				err = f.Sync()
+			}
+			if cerr := f.Close(); err == nil {
+				err = cerr
+			}
+			return err
+		})
+	}
+	for _, d := range dirs {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil || u.off {
+				return err
+			}
+			return syncDir(d.root, d.path)
+		})
+	}
+	return group.Wait()
+}
+
+func syncDir(root *os.Root, name string) error {
+	d, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync folder %s: %w", path.Join(root.Name(), name), err)
+	}
+	return nil
+}
