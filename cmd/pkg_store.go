@@ -22,7 +22,8 @@ func newPkgInstallCommand(a *app) *cobra.Command {
 		Short: "Install a package beside the others",
 		Long: `Install a package archive: every file is checked against the manifest while it is
 unpacked into a staging folder, synced, and the whole gets its name in one rename.
-A package that is there already is left as it is; nothing that runs is touched.`,
+A package that is there already is left as it is; nothing that runs is touched. What the
+package needs and this host lacks is a warning.`,
 		Args: between(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgInstall(cmd.Context(), args[0]) },
 	}
@@ -44,7 +45,7 @@ func (a *app) runPkgInstall(ctx context.Context, file string) error {
 		return fmt.Errorf("%w: %s is installed and %s: %s; look with 1bit pkg verify %s, then remove it and install it again",
 			packager.ErrIntegrity, p.Name, p.State, p.Detail, p.Name)
 	}
-	return a.show(listed(p), say("%s %s in %s (%s)", p.Name, how, p.Path, p.Digest))
+	return a.showInstalled(p, say("%s %s in %s (%s)", p.Name, how, p.Path, p.Digest))
 }
 
 func newPkgImportCommand(a *app) *cobra.Command {
@@ -154,7 +155,7 @@ func (a *app) runPkgInspect(ctx context.Context, what string) error {
 		return usagef("%s is a folder: name an archive, or an installed package (1bit pkg list)", what)
 	}
 	if isFile(what) {
-		read, err := packager.ReadManifest(ctx, what)
+		read, err := packager.ReadManifest(ctx, what, packager.NoLimits())
 		if err != nil {
 			return err
 		}
@@ -183,7 +184,8 @@ func newPkgVerifyCommand(a *app) *cobra.Command {
 		Use: "verify [ID…]", Short: "Check every byte of installed packages", Args: between(0, -1),
 		ValidArgsFunction: a.completePackages,
 		Long: `Check every file of the named packages, or of all, against the manifest: digest, size,
-mode, link target, and files that do not belong there. Ends with 5 if any is not right.`,
+mode, link target, and files that do not belong there; then look on this host for the
+libraries that its programs need. Ends with 5 if anything is not right or missing.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgVerify(cmd.Context(), args) },
 	}
 }
@@ -212,16 +214,7 @@ func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
 			fmt.Fprintf(w, "no package is installed in %s\n", a.config.DataHome)
 		}
 		for i, v := range doc.Packages {
-			name := packages[i].Name
-			if v.OK {
-				fmt.Fprintf(w, "%s is as it was made: %s, %s\n", name, plural(v.Files, "file"), ui.Size(v.Bytes))
-				continue
-			}
-			fmt.Fprintf(w, "%s is NOT as it was made: %s\n", name, plural(len(v.Problems), "problem"))
-			for _, p := range v.Problems {
-				fmt.Fprintf(w, "  %s: %s\n", ui.Clean(p.Path), ui.Clean(p.What))
-			}
-			fmt.Fprintf(w, "  remove it and install it again: 1bit pkg remove %s (files that do not belong there may just be deleted)\n", name)
+			printVerification(w, packages[i].Name, v)
 		}
 		return nil
 	})
