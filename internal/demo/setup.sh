@@ -23,6 +23,7 @@ need passwd /usr/sbin/useradd
 need iproute2 /sbin/ip /usr/sbin/ip /bin/ip
 need e2fsprogs /sbin/mkfs.ext4 /usr/sbin/mkfs.ext4
 need zstd /usr/bin/zstd
+need patchelf /usr/bin/patchelf
 need tar /bin/tar /usr/bin/tar
 need dpkg /usr/bin/dpkg
 need ca-certificates /etc/ssl/certs/ca-certificates.crt

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/1bit-systems/pkg/packager/linkage"
 )
 
 var (
@@ -22,6 +24,7 @@ const (
 	loaderMark     = "@LOADER@"
 	argumentsMark  = "#@ARGUMENTS@\n"
 	backendPattern = "libggml-cpu-"
+	runtimeDir     = "lib/runtime"
 )
 
 // assemble makes the tree at dir out of unpacked packages: the programs, the CPU backends, and every library
@@ -31,7 +34,7 @@ func assemble(dir, unpacked string) error {
 	if err != nil {
 		return err
 	}
-	for _, sub := range []string{"bin", "libexec", "lib/backends"} {
+	for _, sub := range []string{"bin", "libexec", "lib/backends", runtimeDir} {
 		if err := makeDirs(filepath.Join(dir, llamaDir, sub)); err != nil {
 			return err
 		}
@@ -60,7 +63,7 @@ func assemble(dir, unpacked string) error {
 			pending = append(pending, from)
 		}
 	}
-	if err := copyNeeds(filepath.Join(llama, "lib"), stock, append(pending, stock.libraries[loader]), loader); err != nil {
+	if err := copyNeeds(llama, stock, append(pending, stock.libraries[loader]), loader); err != nil {
 		return err
 	}
 	launcher := launcherScript(loader, "")
@@ -149,8 +152,9 @@ func interpreter(path string) (string, error) {
 	return "", fmt.Errorf("read %s: it names no loader", path)
 }
 
-// copyNeeds copies the loader and all libraries that the pending ELF files need, and what those need, into lib.
-func copyNeeds(lib string, s *stock, pending []string, loader string) error {
+// copyNeeds copies the loader and all libraries that the pending ELF files need, and what those need, into lib; those
+// of the C runtime apart from the others, so that a host with a newer one can use its own.
+func copyNeeds(llama string, s *stock, pending []string, loader string) error {
 	have := map[string]bool{}
 	bring := func(name, needer string, perm fs.FileMode) error {
 		from, known := s.libraries[name]
@@ -159,7 +163,11 @@ func copyNeeds(lib string, s *stock, pending []string, loader string) error {
 		}
 		have[name] = true
 		pending = append(pending, from)
-		return copyFile(from, filepath.Join(lib, name), perm)
+		lib := "lib"
+		if linkage.Runtime(name) {
+			lib = runtimeDir
+		}
+		return copyFile(from, filepath.Join(llama, lib, name), perm)
 	}
 	if err := bring(loader, "the programs", 0o755); err != nil {
 		return err

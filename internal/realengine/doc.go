@@ -6,7 +6,8 @@
 //	1bit                                   front end: `1bit serve ARGS…` starts llama-server as its child
 //	hrx/llama/bin/{llama-server,llama-bench,llama-perplexity,test-backend-ops}
 //	hrx/llama/libexec/…                    the programs themselves
-//	hrx/llama/lib/…                        the loader and every library they need
+//	hrx/llama/lib/…                        every library they need
+//	hrx/llama/lib/runtime/…                of those the C runtime: loader, libc, libstdc++, …
 //	hrx/llama/lib/backends/…               one CPU backend a processor generation
 //
 // The files in bin are small shell launchers. They find the tree from their own place, choose the CPU backend

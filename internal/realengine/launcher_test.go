@@ -147,7 +147,7 @@ func TestProgramLauncherChoosesBackend(t *testing.T) {
 		{"", nil, ""},
 	} {
 		llama := filepath.Join(t.TempDir(), "hrx", "llama")
-		for _, dir := range []string{"bin", "lib/backends"} {
+		for _, dir := range []string{"bin", "lib/backends", runtimeDir} {
 			if err := os.MkdirAll(filepath.Join(llama, dir), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -155,9 +155,9 @@ func TestProgramLauncherChoosesBackend(t *testing.T) {
 		cpuinfo := filepath.Join(t.TempDir(), "cpuinfo")
 		text := strings.ReplaceAll(launcherScript("loader", ""), "/proc/cpuinfo", cpuinfo)
 		files := map[string]string{
-			filepath.Join(llama, "bin/program"): text,
-			filepath.Join(llama, "lib/loader"):  "#!/bin/sh\nprintf '%s\\n' \"$GGML_BACKEND_PATH\" \"$@\"\n",
-			cpuinfo:                             "processor\t: 0\n" + test.cpu + "\nbugs\t\t: avx512f\n",
+			filepath.Join(llama, "bin/program"):        text,
+			filepath.Join(llama, runtimeDir, "loader"): "#!/bin/sh\nprintf '%s\\n' \"$GGML_BACKEND_PATH\" \"$@\"\n",
+			cpuinfo: "processor\t: 0\n" + test.cpu + "\nbugs\t\t: avx512f\n",
 		}
 		for _, name := range test.backends {
 			files[filepath.Join(llama, "lib/backends/libggml-cpu-"+name+".so")] = ""
@@ -183,7 +183,7 @@ func TestProgramLauncherChoosesBackend(t *testing.T) {
 		if test.want != "" {
 			backend = filepath.Join(llama, "lib/backends/libggml-cpu-"+test.want+".so")
 		}
-		want := strings.Join([]string{backend, "--library-path", filepath.Join(llama, "lib"),
+		want := strings.Join([]string{backend, "--library-path", filepath.Join(llama, runtimeDir) + ":" + filepath.Join(llama, "lib"),
 			filepath.Join(llama, "libexec/program"), "a b", ""}, "\n")
 		if diff := cmp.Diff(want, string(out)); diff != "" {
 			t.Errorf("processor %q (-want +got):\n%s", test.cpu, diff)

@@ -53,7 +53,7 @@ func (t *Tree) Variant(variant, dst string) error {
 		if err := copyFile(t.Model(variant), filepath.Join(share, "model.gguf"), 0o644); err != nil {
 			return fmt.Errorf("make %s variant: %w", variant, err)
 		}
-		loader, err := filepath.Glob(filepath.Join(dst, llamaDir, "lib", "ld-*"))
+		loader, err := filepath.Glob(filepath.Join(dst, llamaDir, runtimeDir, "ld-*"))
 		if err != nil || len(loader) != 1 {
 			return fmt.Errorf("make %s variant: %d loaders in the tree, want one", variant, len(loader))
 		}

@@ -47,4 +47,4 @@ best armv8.2_2 asimddp asimdhp
 
 if [ -n "$backend" ]; then export GGML_BACKEND_PATH="$backend"; fi
 #@ARGUMENTS@
-exec "$lib/@LOADER@" --library-path "$lib" "$llama/libexec/$name" "$@"
+exec "$lib/runtime/@LOADER@" --library-path "$lib/runtime:$lib" "$llama/libexec/$name" "$@"
