@@ -37,7 +37,8 @@ const exitCodesText = `Exit statuses of every 1bit command:
   1  failed; also: the new package failed and the service went back to the one before
   2  wrong usage: flags, arguments, a recipe, a plan or the configuration file
   3  not found: a unit, a package or a file that was named
-  4  refused by policy: the owner, a package in use, a setting that would win over ours, a blocked package
+  4  refused by policy: the owner, a package in use, a setting that would win over ours, a blocked package,
+     a checkout with changes, a required fix that is not carried
   5  integrity: a digest, a damaged or hostile archive, another package of the same name
   6  verdict not reached: the soak was inconclusive or invalid
   7  busy: another command holds the lock
@@ -71,6 +72,8 @@ type errorClass struct {
 var errorClasses = []errorClass{
 	{build.ErrRecipe, exitUsage, ""},
 	{build.ErrUnfit, exitFailed, ""},
+	{build.ErrDirty, exitRefused, "--allow-dirty makes a package that says so"},
+	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, or require less"},
 	{acceptance.ErrPlan, exitUsage, ""},
 	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
@@ -96,6 +99,7 @@ func classify(err error) errorClass {
 	}
 	for _, c := range errorClasses {
 		if errors.Is(err, c.is) {
+			c.hint = or(limitHint(err), c.hint)
 			return c
 		}
 	}

@@ -17,22 +17,32 @@ import (
 )
 
 func newPkgInstallCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var limits limitFlags
+	c := &cobra.Command{
 		Use:   "install FILE",
 		Short: "Install a package beside the others",
 		Long: `Install a package archive: every file is checked against the manifest while it is
 unpacked into a staging folder, synced, and the whole gets its name in one rename.
 A package that is there already is left as it is; nothing that runs is touched. What the
-package needs and this host lacks is a warning.`,
+package needs and this host lacks is a warning.
+
+An archive that asks for more than the limits below is refused before it is unpacked, or
+as soon as it shows; each limit can be raised.`,
 		Args: between(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgInstall(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runPkgInstall(cmd.Context(), args[0], limits.Limits)
+		},
 	}
+	limits.addFlags(c.Flags())
+	return c
 }
 
-func (a *app) runPkgInstall(ctx context.Context, file string) error {
+func (a *app) runPkgInstall(ctx context.Context, file string, limits packager.Limits) error {
 	bar := a.progress("install")
 	defer bar.Close()
-	p, already, err := a.store().Install(ctx, file, bar.Bytes)
+	st := a.store()
+	st.Limits = limits
+	p, already, err := st.Install(ctx, file, bar.Bytes)
 	if err != nil {
 		return err
 	}

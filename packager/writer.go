@@ -39,10 +39,13 @@ func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File
 	if err != nil {
 		return err
 	}
-	if len(manifest) > MaxManifest {
-		return fmt.Errorf("manifest of %s has %d bytes, limit %d: %w", m.Name(), len(manifest), int64(MaxManifest), ErrIntegrity)
+	// What would not be installed without an option is not made.
+	limits := Limits{}.withDefaults()
+	if err := errors.Join(limits.Check(m), limits.checkManifestSize(int64(len(manifest)))); err != nil {
+		return fmt.Errorf("write archive of %s: %w: %w", m.Name(), err, ErrIntegrity)
 	}
-	enc, err := compressor(ctx, w, o.Level, windowSize(m))
+	out := &counter{w: w}
+	enc, err := compressor(ctx, out, o.Level, windowSize(m))
 	if err != nil {
 		return err
 	}
@@ -52,10 +55,25 @@ func WriteArchive(ctx context.Context, w io.Writer, m *Manifest, open func(*File
 	if cerr := enc.Close(); cerr != nil && (err == nil || errors.Is(err, syscall.EPIPE)) {
 		err = cerr
 	}
+	if err == nil {
+		err = limits.checkRatio(out.n, m.Size(), m.Size())
+	}
 	if err != nil {
 		return fmt.Errorf("write archive of %s: %w", m.Name(), err)
 	}
 	return nil
+}
+
+// counter counts the bytes written.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
 }
 
 type archive struct {

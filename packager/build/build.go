@@ -166,6 +166,9 @@ func check(r *Recipe, m *packager.Manifest, tree string) (string, error) {
 	files.EntryPoints, files.FrontDoor = nil, nil
 	err := files.Validate()
 	if err == nil {
+		err = packager.Limits{}.Check(m)
+	}
+	if err == nil {
 		if err := checkEntryPoints(r, m); err != nil {
 			return "", err
 		}
