@@ -29,8 +29,11 @@ func printManifest(w io.Writer, m *packager.Manifest, digest string) error {
 	}
 	for _, c := range m.Components {
 		how := ""
-		if c.Declared {
+		switch {
+		case c.Declared:
 			how = "  (declared)"
+		case c.Dirty:
+			how = "  (with changes that no commit holds)"
 		}
 		rows = append(rows, []string{"pin", c.Name + " " + c.Commit + how})
 	}
@@ -44,6 +47,12 @@ func printManifest(w io.Writer, m *packager.Manifest, digest string) error {
 	}
 	if len(m.FrontDoor) > 0 {
 		rows = append(rows, []string{"front door", strings.Join(m.FrontDoor, " ")})
+	}
+	for _, f := range m.Fixes {
+		rows = append(rows, []string{"fix", f.ID + " " + carriedWord(f.Carried) + ": " + f.How + "  (" + f.Title + ")"})
+		if f.Off != "" {
+			rows = append(rows, []string{"", "  " + f.Off + " turns it off"})
+		}
 	}
 	for _, r := range m.Requires {
 		need := r.Kind + " " + r.Name

@@ -15,7 +15,8 @@ import (
 
 type pkgBuildOptions struct {
 	recipe, tree, out, version, id, level, format string
-	noRun                                         bool
+	noRun, allowDirty                             bool
+	sources                                       []string
 }
 
 func newPkgBuildCommand(a *app) *cobra.Command {
@@ -33,6 +34,12 @@ tree and makes the files find each other by $ORIGIN (needs the program patchelf)
 package is then unpacked elsewhere and its entry points are started with --version and an
 empty environment: one that does not start fails the build.
 
+With --source NAME=DIR the commit of a component is that of the git checkout it was built
+from, and the recipe's registry of fixes is asked of its history: whether each is carried,
+by ancestry or by the same patch, and was not reverted since. Without it a commit is what
+the recipe declares. A checkout with changes that no commit holds is refused, as is a
+package without a fix that the recipe requires.
+
 With --format deb,rpm,archlinux it also is a package for dpkg, rpm or pacman (needs
 --version), which goes to /opt/1bit beside others and cannot be removed while a process
 or a unit uses it.
@@ -49,6 +56,8 @@ Prints the path of every file, and on standard error what the entry points answe
 	f.StringVar(&opts.level, "level", string(packager.LevelDefault), "how hard to compress: fast, default or best (best needs the program zstd)")
 	f.StringVar(&opts.format, "format", build.FormatArchive, "what to write, of "+strings.Join(build.Formats(), ", ")+" (with commas in between)")
 	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
+	f.StringArrayVar(&opts.sources, "source", nil, "git checkout that a component was built from, as NAME=DIR (repeat for more)")
+	f.BoolVar(&opts.allowDirty, "allow-dirty", false, "let checkouts have changes that no commit holds; the package says so")
 	f.BoolVar(&opts.noRun, "no-run", false, "do not start the programs: the package is for another kind of machine")
 	return c
 }
@@ -68,7 +77,7 @@ type buildDocument struct {
 	InstalledSize int64             `json:"installed_size"`
 	Files         int               `json:"files"`
 	Pins          map[string]string `json:"pins"`
-	Fixes         []struct{}        `json:"fixes"`
+	Fixes         []fixDocument     `json:"fixes"`
 	Packages      []builtPackage    `json:"packages"`
 	Trials        []trialDocument   `json:"trials"`
 }
@@ -86,6 +95,10 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	if err != nil {
 		return usagef("--format: %w", err)
 	}
+	sources, err := parseSources(opts.sources)
+	if err != nil {
+		return err
+	}
 	var epoch int64
 	if s := a.getenv("SOURCE_DATE_EPOCH"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -98,6 +111,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	defer bar.Close()
 	r, err := build.Build(ctx, build.Options{
 		RecipePath: opts.recipe, Tree: opts.tree, Out: opts.out, Version: opts.version, ID: opts.id,
+		Sources: sources, AllowDirty: opts.allowDirty,
 		Level:           packager.Level(opts.level),
 		SourceDateEpoch: epoch, Progress: bar.Bytes, Formats: formats, NoRun: opts.noRun,
 	})
@@ -107,7 +121,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	bar.Close()
 	doc := buildDocument{
 		ID: r.Manifest.ID, Flavour: r.Manifest.Flavour, Version: r.Manifest.Version, Digest: r.Digest,
-		InstalledSize: r.InstalledSize, Files: regularFiles(r.Manifest), Pins: map[string]string{}, Fixes: []struct{}{},
+		InstalledSize: r.InstalledSize, Files: regularFiles(r.Manifest), Pins: map[string]string{}, Fixes: fixDocuments(r.Manifest.Fixes),
 		Trials: trialDocuments(r.Trials),
 	}
 	for _, p := range r.Packages {

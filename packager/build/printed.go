@@ -39,7 +39,8 @@ func printedCommits(text string) []string {
 }
 
 // comparePins is nil if every commit that the entry points print, each as its
-// --version said it, is that of one of the package's components.
+// --version said it, is that of one of the package's components. Its error wraps
+// [ErrUnfit]: the tree was built from something else.
 func comparePins(m *packager.Manifest, printed map[string]string) error {
 	for _, entry := range slices.Sorted(maps.Keys(printed)) {
 		for _, commit := range printedCommits(printed[entry]) {
@@ -53,7 +54,7 @@ func comparePins(m *packager.Manifest, printed map[string]string) error {
 				pins = append(pins, c.Name+" "+c.Commit)
 			}
 			return fmt.Errorf("%s says that it is of commit %s, and the pins are %s: build the tree again from these, or correct them: %w",
-				entry, commit, strings.Join(pins, ", "), ErrRecipe)
+				entry, commit, strings.Join(pins, ", "), ErrUnfit)
 		}
 	}
 	return nil

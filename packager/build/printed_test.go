@@ -50,7 +50,7 @@ func TestComparePins(t *testing.T) {
 		}
 	}
 	err := comparePins(m, map[string]string{"1bit": "1bit (3092596)", "llama-bench": "version: 10605 (00adc2b)"})
-	if !errors.Is(err, ErrRecipe) || !strings.Contains(err.Error(), "llama-bench says that it is of commit 00adc2b, and the pins are engine 3092596c1a, llama.cpp 86c33b5d5") {
+	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "llama-bench says that it is of commit 00adc2b, and the pins are engine 3092596c1a, llama.cpp 86c33b5d5") {
 		t.Errorf("another commit: %v", err)
 	}
 }
