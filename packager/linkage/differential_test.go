@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/1bit-systems/pkg/internal/realengine"
 	"github.com/1bit-systems/pkg/internal/testelf"
 	"github.com/1bit-systems/pkg/packager"
 )
@@ -259,18 +258,5 @@ func TestAgreesWithLoaderOnSystemPrograms(t *testing.T) {
 	}
 	if seen < 3 {
 		t.Skipf("only %d programs to compare", seen)
-	}
-}
-
-// The real engine's tree, whose programs find nothing by themselves: its
-// launchers tell the loader.
-func TestAgreesWithLoaderOnTheRealEngine(t *testing.T) {
-	loader := loaderOf(t)
-	tree := realengine.Require(t)
-	for _, name := range realengine.Programs() {
-		program := "hrx/llama/libexec/" + name
-		if diff := cmp.Diff(ask(t, loader, filepath.Join(tree.Dir, program)), ours(t, tree.Dir, program)); diff != "" {
-			t.Errorf("%s: (-loader +ours)\n%s", name, diff)
-		}
 	}
 }
