@@ -106,6 +106,19 @@ func (f *finder) library(name, file string, dirs []string) []Problem {
 		strings.Join(append([]string{name}, l.lacks[:last]...), ", and that needs "), l.lacks[last])}}
 }
 
+// required says which libraries the host lacks that the manifest requires by
+// name alone: those that programs open while they run.
+func (f *finder) required(m *packager.Manifest) []Problem {
+	var out []Problem
+	for _, q := range m.Requires {
+		named := slices.ContainsFunc(m.HostLibraries, func(l packager.HostLibrary) bool { return l.Name == q.Name })
+		if q.Kind == packager.RequireLibrary && !named {
+			out = append(out, f.library(q.Name, ".", nil)...)
+		}
+	}
+	return out
+}
+
 // look finds a library and all that it needs, once for every name: as in a
 // process, the first that was loaded serves all. dirs are searched first; who
 // asks next, with others, may find what was not found before.

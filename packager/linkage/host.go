@@ -40,13 +40,7 @@ func (h Host) Missing(m *packager.Manifest) []Problem {
 	for _, l := range m.HostLibraries {
 		out = append(out, f.library(l.Name, l.NeededBy, l.Dirs)...)
 	}
-	for _, q := range m.Requires {
-		named := slices.ContainsFunc(m.HostLibraries, func(l packager.HostLibrary) bool { return l.Name == q.Name })
-		if q.Kind == packager.RequireLibrary && !named {
-			out = append(out, f.library(q.Name, ".", nil)...)
-		}
-	}
-	return sortProblems(out)
+	return sortProblems(append(out, f.required(m)...))
 }
 
 // Check returns what a package wants of the host and the host lacks, by the
@@ -55,8 +49,8 @@ func (h Host) Missing(m *packager.Manifest) []Problem {
 // found.
 func (h Host) Check(m *packager.Manifest, objects []*Object) []Problem {
 	l := Resolve(m, objects)
-	if l.Machine == "" {
-		return nil // nothing that a loader would take, or a package for several machines
+	if l.Machine == "" { // nothing that a loader would take, or a package for several machines
+		return sortProblems(h.finder(m, m.Machine).required(m))
 	}
 	first := slices.IndexFunc(objects, func(o *Object) bool { return o.Machine == l.Machine })
 	if p := h.machine(l.Machine, objects[first].Path); p != nil {
@@ -80,7 +74,7 @@ func (h Host) Check(m *packager.Manifest, objects []*Object) []Problem {
 			out = append(out, Problem{Path: o.Path, Library: o.Interp, What: fmt.Sprintf("is started by the loader %s, which this host lacks", o.Interp)})
 		}
 	}
-	return sortProblems(out)
+	return sortProblems(append(out, f.required(m)...))
 }
 
 // machine says that a package is for another machine.

@@ -113,7 +113,7 @@ func TestReadOfDamage(t *testing.T) {
 
 // What the machine's own programs say, as debug/elf reads it.
 func TestReadAgreesWithDebugELF(t *testing.T) {
-	files, err := filepath.Glob("/usr/bin/[a-m]*")
+	files, err := filepath.Glob("/usr/bin/[a-d]*")
 	if err != nil || len(files) == 0 {
 		t.Skipf("no programs: %v", err)
 	}
