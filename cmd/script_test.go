@@ -33,7 +33,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("SOURCE_DATE_EPOCH", "1790000000")
 			return os.Mkdir(home, 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "elf": elf},
 	})
 }
 
