@@ -25,6 +25,7 @@ var builtTools = sync.OnceValues(func() (tools, error) {
 	}
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./1bit",
 		"../internal/faultrun/cmd/faultrun", "../internal/fakeengine/cmd/fakeengine")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return tools{}, errors.New(string(out))
 	}
