@@ -27,11 +27,11 @@ type ExtractOptions struct {
 	// Unsynced leaves it to the kernel when the bytes reach the disk, for a
 	// tree that is thrown away again.
 	Unsynced bool
-	// Clone, if set, may fill a new file by sharing the blocks of another that
+	// Clone, if set, may fill a new file, open as fd, by sharing the blocks of another that
 	// should have the same content, and says whether it did. It is called by
 	// several goroutines. What it filled in is compared with the archive and,
 	// where it differs, overwritten.
-	Clone func(f *File, out *os.File) bool
+	Clone func(f *File, fd int) bool
 }
 
 // Extract writes the whole package below root, which must be empty, and
@@ -62,7 +62,7 @@ type extraction struct {
 	time        time.Time
 	pool        sync.Pool
 	sync        *unsynced
-	in          *folder // where the file before went
+	in          *openFolder // where the file before went
 }
 
 func (x *extraction) run(ctx context.Context) error {
@@ -168,19 +168,20 @@ func (x *extraction) feed(ctx context.Context, f *File, chunks chan<- *[]byte, s
 // writeManifest writes the manifest as it was read. Its time stamp is that of
 // the extraction.
 func (x *extraction) writeManifest() error {
-	out, err := create(x.root, ManifestName)
+	top, err := (*openFolder)(nil).move(x.root, ".")
 	if err != nil {
 		return err
 	}
-	if _, err = out.Write(x.reader.raw); err == nil {
-		err = out.Chmod(0o444)
-	}
+	defer top.leave()
+	out, err := top.create(ManifestName)
 	if err != nil {
-		_ = out.Close()
 		return err
 	}
 	x.sync.add(out)
-	return nil
+	if err := out.writeAt(x.reader.raw, 0); err != nil {
+		return err
+	}
+	return out.chmod(0o444)
 }
 
 // finishDirs gives the folders their modes and times, inner ones first, and

@@ -25,7 +25,7 @@ type unsynced struct {
 	off bool // nothing is to be synced
 
 	mu    sync.Mutex
-	files []*os.File
+	files []*newFile
 	dirs  []unsyncedDir
 }
 
@@ -35,7 +35,7 @@ type unsyncedDir struct {
 }
 
 // add takes over an open file.
-func (u *unsynced) add(f *os.File) {
+func (u *unsynced) add(f *newFile) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.files = append(u.files, f)
@@ -70,20 +70,20 @@ func (u *unsynced) flush(ctx context.Context) error {
 // close gives up what is left.
 func (u *unsynced) close() {
 	for _, f := range u.files {
-		_ = f.Close()
+		_ = f.close()
 	}
 }
 
-func (u *unsynced) syncAll(ctx context.Context, files []*os.File, dirs []unsyncedDir) error {
+func (u *unsynced) syncAll(ctx context.Context, files []*newFile, dirs []unsyncedDir) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(syncers)
 	for _, f := range files {
 		group.Go(func() error {
 			err := ctx.Err()
 			if err == nil && !u.off {
-				err = f.Sync()
+				err = f.sync()
 			}
-			if cerr := f.Close(); err == nil {
+			if cerr := f.close(); err == nil {
 				err = cerr
 			}
 			return err
