@@ -24,10 +24,22 @@ func (a *app) completePackages(cmd *cobra.Command, _ []string, _ string) ([]stri
 		}
 	}
 	directive := cobra.ShellCompDirectiveNoFileComp
-	if cmd.Name() == "inspect" {
+	if cmd.Name() == "inspect" || cmd.Name() == "diff" {
 		directive = cobra.ShellCompDirectiveDefault // an archive's path will do too
 	}
 	return names, directive
+}
+
+func (a *app) completeFixes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	var ids []string
+	if a.setUp(cmd, nil) == nil {
+		if packages, err := a.store().List(ctx); err == nil {
+			ids = knownFixes(packages)
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) completeUnits(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -90,6 +90,8 @@ type listedPackage struct {
 	InstalledBy string   `json:"installed_by"`
 	State       string   `json:"state"`
 	UsedBy      []string `json:"used_by"`
+	// Fix is there with --fix alone.
+	Fix *listedFix `json:"fix,omitempty"`
 }
 
 func listed(p *store.Package) listedPackage {
@@ -112,45 +114,6 @@ func (a *app) installed(p *store.Package) string {
 	return text
 }
 
-func newPkgListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the installed packages", Args: between(0, 0),
-		Long: `List the installed packages, a user's own and those of /opt/1bit, with their state: ok, touched (something about the folder
-differs from what was installed: 1bit pkg verify tells what) or broken.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgList(cmd.Context()) },
-	}
-}
-
-func (a *app) runPkgList(ctx context.Context) error {
-	packages, err := a.store().List(ctx)
-	if err != nil {
-		return err
-	}
-	usage, err := a.host().Usage(ctx)
-	if err != nil {
-		return err
-	}
-	doc := struct {
-		Packages []listedPackage `json:"packages"`
-	}{Packages: []listedPackage{}}
-	rows := [][]string{{"PACKAGE", "VERSION", "STATE", "SIZE", "INSTALLED", "USED BY"}}
-	for _, p := range packages {
-		l := listed(p)
-		l.UsedBy = append(l.UsedBy, usage.Of(p)...)
-		doc.Packages = append(doc.Packages, l)
-		rows = append(rows, []string{
-			l.Name, or(p.Manifest.Version, p.Manifest.Tag), l.State, ui.Size(l.Size), a.installed(p), join(l.UsedBy),
-		})
-	}
-	return a.show(doc, func(w io.Writer) error {
-		if len(packages) == 0 {
-			_, err := fmt.Fprintf(w, "no package is installed in %s\n", a.config.DataHome)
-			return err
-		}
-		return ui.Table(w, rows)
-	})
-}
-
 func newPkgInspectCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect FILE|ID", Short: "Show what a package says of itself", Args: between(1, 1),
@@ -160,24 +123,7 @@ func newPkgInspectCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runPkgInspect(ctx context.Context, what string) error {
-	var m *packager.Manifest
-	if info, err := os.Stat(what); err == nil && info.IsDir() {
-		return usagef("%s is a folder: name an archive, or an installed package (1bit pkg list)", what)
-	}
-	if isFile(what) {
-		read, err := packager.ReadManifest(ctx, what, packager.NoLimits())
-		if err != nil {
-			return err
-		}
-		m = read
-	} else {
-		p, err := a.store().Find(ctx, what)
-		if err != nil {
-			return err
-		}
-		m = p.Manifest
-	}
-	digest, err := m.Digest()
+	m, digest, err := a.manifest(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -187,6 +133,26 @@ func (a *app) runPkgInspect(ctx context.Context, what string) error {
 		Manifest *packager.Manifest `json:"manifest"`
 	}{m.Name(), digest, m}
 	return a.show(doc, func(w io.Writer) error { return printManifest(w, m, digest) })
+}
+
+// manifest reads what an archive file or an installed package says of itself.
+func (a *app) manifest(ctx context.Context, what string) (*packager.Manifest, string, error) {
+	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		return nil, "", usagef("%s is a folder: name an archive, or an installed package (1bit pkg list)", what)
+	}
+	if isFile(what) {
+		m, err := packager.ReadManifest(ctx, what, packager.NoLimits())
+		if err != nil {
+			return nil, "", err
+		}
+		digest, err := m.Digest()
+		return m, digest, err
+	}
+	p, err := a.store().Find(ctx, what)
+	if err != nil {
+		return nil, "", err
+	}
+	return p.Manifest, p.Digest, nil
 }
 
 func newPkgVerifyCommand(a *app) *cobra.Command {

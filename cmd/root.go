@@ -46,7 +46,7 @@ trivial to roll back. Only the owner restarts.`,
 func newPkgCommand(a *app) *cobra.Command {
 	c := group("pkg", "Build, install and switch packages")
 	c.AddCommand(
-		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
+		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgDiffCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
 		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a),
 		newPkgStatusCommand(a), newPkgSwitchCommand(a), newPkgRestartCommand(a), newPkgRollbackCommand(a),
 		newPkgUnblockCommand(a), newPkgUnswitchCommand(a), newPkgHistoryCommand(a),
