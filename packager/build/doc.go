@@ -25,6 +25,7 @@
 //	  - library: libvulkan.so.1
 //	  - kernel_parameter: amdgpu.cwsr_enable
 //	    value: "0"
+//	fix_runpath: true             # make the files find each other, see below
 //
 // "include: [.]" takes the whole tree. A flavour is made of lower-case
 // letters, digits, dots and hyphens. Commits are typed by a person, so the
@@ -41,9 +42,30 @@
 // Modes are normalised: 0755 for folders and for files with an execute bit,
 // else 0644.
 //
+// # Libraries
+//
+// With fix_runpath every ELF file gets a RUNPATH by which it finds what it
+// needs inside the package, and libraries that only the build tree has are
+// copied beside what needs them (runpath.go). In any case the audit does what
+// the loader would do and refuses a package whose needs are not met inside it,
+// by the C runtime or by what it requires of its host (audit.go).
+//
+// # From a tree to a package
+//
+//	recipe ─▶ pins ─▶ fixes ─▶ collect ─▶ relink ─▶ hash ─▶ audit ─▶ archive ─▶ trial ─▶ publish
+//
+// The trial unpacks the archive elsewhere with the reader that installs it and
+// starts the entry points (trial.go). Nothing that was seen by running them
+// goes into the manifest: that is a function of the tree, the recipe, the
+// options and the checkouts alone.
+//
+// While it works a build keeps a folder .1bit-build.*.tmp beside its output,
+// locked. It is removed at the end, and by the next build if this one was
+// killed.
+//
 // # What comes out
 //
-// One archive, 1bit-<flavour>-<id>-linux-x86_64.tar.zst. The same tree and
+// One archive, 1bit-<flavour>-<id>-linux-<machine>.tar.zst. The same tree and
 // recipe give the same bytes, on any machine and at any time; owners, times
 // and umask do not show. It appears under its name whole and synced or not at
 // all. Building it again over itself changes nothing; if another archive of

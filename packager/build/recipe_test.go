@@ -77,7 +77,7 @@ func TestParseRecipeErrors(t *testing.T) {
 		"include missing":     {replace("include:\n  - 1bit\n  - hrx\n", ""), `include: missing`},
 		"components missing":  {goodRecipe[:strings.Index(goodRecipe, "components")], `components: missing`},
 		"unknown key":         {replace("front_door", "front_doors"), `r\.yaml:9: front_doors: unknown key: remove it or use one of flavour, `},
-		"key twice":           {goodRecipe + "flavour: x\n", `r\.yaml:20: flavour: is there twice`},
+		"key twice":           {goodRecipe + "flavour: x\n", `r\.yaml:\d+: flavour: is there twice`},
 		"flavour bad":         {replace("flavour: hrx", "flavour: HRX"), `r\.yaml:2: flavour: "HRX" is not`},
 		"flavour empty":       {replace("flavour: hrx", "flavour:"), `r\.yaml:2: flavour: has no value`},
 		"flavour a list":      {replace("flavour: hrx", "flavour: [a]"), `r\.yaml:2: flavour: is a list`},
@@ -89,8 +89,8 @@ func TestParseRecipeErrors(t *testing.T) {
 		"entry point outside": {replace("  1bit: 1bit\n", "  1bit: ../1bit\n"), `r\.yaml:7: entry_points\.1bit: path`},
 		"entry points a list": {replace("  1bit: 1bit\n  llama-server: hrx/llama/bin/llama-server\n", "  - 1bit\n"), `r\.yaml:7: entry_points: is a list`},
 		"verbs without front": {replace("  1bit: 1bit\n", ""), `r\.yaml:8: front_door: the verbs need an entry point 1bit`},
-		"fixes a list":        {goodRecipe + "fixes: [a]\n", `r\.yaml:20: fixes: is a list`},
-		"fix required twice":  {goodRecipe + "require_fixes: [a, a]\n", `r\.yaml:20: require_fixes: "a" is there twice`},
+		"fixes a list":        {goodRecipe + "fixes: [a]\n", `r\.yaml:\d+: fixes: is a list`},
+		"fix required twice":  {goodRecipe + "require_fixes: [a, a]\n", `r\.yaml:\d+: require_fixes: "a" is there twice`},
 		"commit a branch":     {replace("12345e7", "main"), `r\.yaml:11: components\.llama\.cpp: commit "main"`},
 		"component key":       {replace("    url: ", "    site: "), `r\.yaml:15: components\.engine\.site: unknown key`},
 		"alias":               {replace("    commit: 12345e7", "    commit: *x"), `r\.yaml:12: is not YAML: unknown anchor`},
@@ -101,6 +101,8 @@ func TestParseRecipeErrors(t *testing.T) {
 		"library by a path":   {replace("library: libvulkan", "library: /usr/lib/libvulkan"), `r\.yaml:20: requires\[2\]: library "/usr/lib/libvulkan.so.1" is not a name`},
 		"requirement unknown": {replace("  - path:", "  - paths:"), `r\.yaml:17: requires\[0\]\.paths: unknown key`},
 		"parameter, no value": {replace("    value: 0\n", ""), `r\.yaml:18: requires\[1\]: kernel parameter amdgpu\.cwsr_enable has no value`},
+		"flag a word":         {goodRecipe + "fix_runpath: yes\n", `r\.yaml:\d+: fix_runpath: is "yes": write true or false`},
+		"library, no name":    {goodRecipe + "  - library: /usr/lib/libx.so\n", `library "/usr/lib/libx\.so" is not a name`},
 		"too long":            {strings.Repeat("#", maxRecipe+1), `r\.yaml: more than`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +114,15 @@ func TestParseRecipeErrors(t *testing.T) {
 				t.Errorf("got %q, want it to match %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestParseRecipeFixRunpath(t *testing.T) {
+	for text, want := range map[string]bool{"": false, "fix_runpath: true\n": true, "fix_runpath: false\n": false} {
+		r, err := ParseRecipe("r.yaml", []byte(goodRecipe+text))
+		if err != nil || r.FixRunpath != want {
+			t.Errorf("%q: %v, %v", text, r, err)
+		}
 	}
 }
 
