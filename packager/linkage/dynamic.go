@@ -36,7 +36,7 @@ func (e *image) dynamic(o *Object, p *elf.Prog64) error {
 			return ""
 		}
 		var s string
-		s, err = e.text(table + off)
+		s, err = e.name(table + off)
 		return s
 	}
 	for _, off := range t.needed {
@@ -56,6 +56,9 @@ func (e *image) dynamic(o *Object, p *elf.Prog64) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(o.Runpath)+len(o.Rpath) > maxPathEntries {
+		return fmt.Errorf("its RUNPATH has more than %d entries: %w", maxPathEntries, ErrMalformed)
 	}
 	if t.hasVerneed {
 		if err := e.asked(o, t, table); err != nil {
@@ -140,7 +143,7 @@ func (e *image) asked(o *Object, t *tags, table uint64) error {
 		if err != nil {
 			return err
 		}
-		library, err := e.text(table + uint64(e.order.Uint32(b[4:])))
+		library, err := e.name(table + uint64(e.order.Uint32(b[4:])))
 		if err != nil {
 			return err
 		}
@@ -153,7 +156,7 @@ func (e *image) asked(o *Object, t *tags, table uint64) error {
 			if err != nil {
 				return err
 			}
-			name, err := e.text(table + uint64(e.order.Uint32(a[8:])))
+			name, err := e.name(table + uint64(e.order.Uint32(a[8:])))
 			if err != nil {
 				return err
 			}
@@ -195,7 +198,7 @@ func (e *image) defined(o *Object, t *tags, table uint64) error {
 		if err != nil {
 			return err
 		}
-		name, err := e.text(table + uint64(e.order.Uint32(a)))
+		name, err := e.name(table + uint64(e.order.Uint32(a)))
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,9 @@ const (
 	maxInterp       = 4 << 10  // the kernel's PATH_MAX
 	maxDynamic      = 1 << 20
 	maxNeeded       = 4 << 10
+	maxPathEntries  = 1 << 10
 	maxString       = 64 << 10
+	maxTextShare    = 4 // of the names together, in sizes of the file
 	maxSections     = 64 << 10
 	maxSectionNames = 4 << 20
 	maxVersions     = 16 << 10
@@ -73,6 +75,19 @@ type image struct {
 	wide  bool // 64 bits
 	head  elf.Header64
 	load  []elf.Prog64
+	text  int64 // bytes of names read: in a hostile file all may overlap
+}
+
+// name reads a name of the dynamic section.
+func (e *image) name(off uint64) (string, error) {
+	s, err := e.file.text(off)
+	if e.text += int64(len(s)); err == nil && e.text > maxTextShare*e.size {
+		err = fmt.Errorf("its names are longer than itself: %w", ErrMalformed)
+	}
+	if err != nil {
+		return "", err
+	}
+	return s, nil
 }
 
 func readELF(f *file) (*Object, error) {

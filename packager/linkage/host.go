@@ -37,7 +37,7 @@ func (h Host) Missing(m *packager.Manifest) []Problem {
 	}
 	f := h.finder(m, m.Machine)
 	out := f.glibc(m.Glibc, ".")
-	for _, l := range m.HostLibraries {
+	for _, l := range m.HostLibraries[:min(len(m.HostLibraries), maxHostLibraries)] {
 		out = append(out, f.library(l.Name, l.NeededBy, l.Dirs)...)
 	}
 	return sortProblems(append(out, f.required(m)...))
@@ -62,7 +62,7 @@ func (h Host) Check(m *packager.Manifest, objects []*Object) []Problem {
 		asks := slices.IndexFunc(objects, func(o *Object) bool { return o.Glibc == l.Glibc })
 		out = append(out, f.glibc(l.Glibc, objects[asks].Path)...)
 	}
-	for _, n := range l.open {
+	for _, n := range l.open[:min(len(l.open), maxHostLibraries)] {
 		if f.own[n.name] {
 			continue // it should be there: that the file is not is damage
 		}

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// maxSteps bounds the work of all programs together, in folders looked at. The
+// largest engines take some ten thousand; a package may be made to take more
+// than anyone can wait for.
+const maxSteps = 4 << 20
+
 // process is one program, or one library that was opened, and all that the
 // loader brings in for it.
 type process struct {
@@ -54,6 +59,9 @@ func (p *process) add(n *node, name string) {
 }
 
 func (p *process) need(n *node, name string) {
+	if p.r.steps++; p.r.steps > maxSteps {
+		return
+	}
 	key := needKey{n.object.Path, name}
 	if known := p.names[name]; known != nil {
 		p.met[key] = known.object.Path
@@ -61,8 +69,13 @@ func (p *process) need(n *node, name string) {
 	}
 	var outside []string
 	for _, dir := range p.r.searched(n, name) {
+		if p.r.steps += 1 + len(dir)/16; p.r.steps > maxSteps {
+			return
+		}
 		if path.IsAbs(dir) {
-			outside = append(outside, path.Clean(dir))
+			if dir = path.Clean(dir); !slices.Contains(outside, dir) {
+				outside = append(outside, dir)
+			}
 			continue
 		}
 		if found := p.r.open(dir, path.Base(name), n.object.Machine); found != nil {
@@ -77,7 +90,11 @@ func (p *process) need(n *node, name string) {
 		return
 	}
 	// Where an earlier one finds it, it is loaded by now, and serves this one too.
-	p.asked[name] = append(p.asked[name], outside...)
+	for _, dir := range outside {
+		if asked := p.asked[name]; len(asked) < maxPathEntries && !slices.Contains(asked, dir) {
+			p.asked[name] = append(asked, dir)
+		}
+	}
 	p.unmet[key] = need{object: n.object, name: name, dirs: slices.Clone(p.asked[name])}
 }
 
@@ -90,7 +107,7 @@ func (r *resolver) searched(n *node, name string) []string {
 	}
 	var dirs []string
 	if n.object.Runpath == nil {
-		for at := n; at != nil; at = at.loader {
+		for at := n; at != nil && len(dirs) < maxPathEntries; at = at.loader {
 			for _, entry := range at.object.Rpath {
 				dirs = append(dirs, expand(entry, at.origin, at.object.Machine)...)
 			}

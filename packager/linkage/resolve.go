@@ -82,6 +82,9 @@ func Resolve(m *packager.Manifest, objects []*Object, forbidden ...string) *Link
 	r.take(objects)
 	r.run()
 	r.sum(objects)
+	if r.steps > maxSteps {
+		r.l.Problems = append(r.l.Problems, Problem{Path: ".", What: "asks for more libraries in more folders than can be followed"})
+	}
 	for _, o := range objects {
 		r.l.Problems = append(r.l.Problems, r.entries(o, forbidden)...)
 		r.l.Problems = append(r.l.Problems, r.interp(o)...)
@@ -99,6 +102,7 @@ type resolver struct {
 	places  map[string]string  // by a library's name, the first entry of that name
 	lenient bool               // imported, or with a loader of its own
 	libc    bool               // with a C library of its own
+	steps   int
 
 	met     map[needKey]string
 	unmet   map[needKey]need

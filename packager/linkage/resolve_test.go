@@ -2,6 +2,7 @@ package linkage
 
 import (
 	"debug/elf"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -219,5 +220,25 @@ func TestRuntime(t *testing.T) {
 		if got := Runtime(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// Objects that want more than can be followed end in an answer all the same.
+func TestResolveIsBounded(t *testing.T) {
+	m := &packager.Manifest{Flavour: "x", ID: "y"}
+	var objects []*Object
+	for i := range 3000 {
+		name := fmt.Sprintf("lib%04d.so", i)
+		o := &Object{Path: name, Machine: "x86_64", Program: true, Rpath: []string{"$ORIGIN/a", "/opt/x/$LIB", "$ORIGIN"}}
+		for j := range 3000 {
+			o.Needed = append(o.Needed, fmt.Sprintf("lib%04d.so", (i+j)%4000))
+		}
+		objects = append(objects, o)
+		m.Files = append(m.Files, packager.File{Path: name, Type: packager.TypeFile})
+	}
+	l := Resolve(m, objects)
+	want := "asks for more libraries in more folders than can be followed"
+	if !slices.ContainsFunc(l.Problems, func(p Problem) bool { return p.What == want }) {
+		t.Errorf("%d problems, none of them: %s", len(l.Problems), want)
 	}
 }
