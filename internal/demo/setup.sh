@@ -26,6 +26,9 @@ need zstd /usr/bin/zstd
 need patchelf /usr/bin/patchelf
 need tar /bin/tar /usr/bin/tar
 need dpkg /usr/bin/dpkg
+need rpm /usr/bin/rpm
+need libarchive-tools /usr/bin/bsdtar
+need pacman-package-manager /usr/bin/pacman
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
 [ -n "$missing" ] || exit 0
 
