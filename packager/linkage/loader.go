@@ -9,7 +9,7 @@ import (
 // maxSteps bounds the work of all programs together, in folders looked at. The
 // largest engines take some ten thousand; a package may be made to take more
 // than anyone can wait for.
-const maxSteps = 4 << 20
+const maxSteps = 2 << 20
 
 // process is one program, or one library that was opened, and all that the
 // loader brings in for it.
@@ -28,6 +28,8 @@ type node struct {
 	object *Object
 	origin string // the folder $ORIGIN stands for: where it was opened, links unfollowed
 	loader *node  // who asked for it first
+	// The folders of its own RUNPATH or RPATH.
+	dirs []string
 }
 
 // load does what ld.so does: breadth first through all needs (glibc,
@@ -48,6 +50,9 @@ func (p *process) add(n *node, name string) {
 	if known := p.files[n.object.Path]; known != nil {
 		p.names[name] = known
 		return
+	}
+	for _, entry := range slices.Concat(n.object.Runpath, n.object.Rpath) { // one of them is empty
+		n.dirs = append(n.dirs, expand(entry, n.origin, n.object.Machine)...)
 	}
 	p.list = append(p.list, n)
 	p.files[n.object.Path] = n
@@ -105,16 +110,14 @@ func (r *resolver) searched(n *node, name string) []string {
 	if strings.Contains(name, "/") { // a path, not to be looked for
 		return expand(path.Dir(name), n.origin, n.object.Machine)
 	}
-	var dirs []string
-	if n.object.Runpath == nil {
-		for at := n; at != nil && len(dirs) < maxPathEntries; at = at.loader {
-			for _, entry := range at.object.Rpath {
-				dirs = append(dirs, expand(entry, at.origin, at.object.Machine)...)
-			}
-		}
+	if n.object.Runpath != nil {
+		return n.dirs
 	}
-	for _, entry := range n.object.Runpath {
-		dirs = append(dirs, expand(entry, n.origin, n.object.Machine)...)
+	var dirs []string
+	for at := n; at != nil && len(dirs) < maxPathEntries; at = at.loader {
+		if at.object.Runpath == nil {
+			dirs = append(dirs, at.dirs...)
+		}
 	}
 	return dirs
 }
