@@ -282,6 +282,9 @@ func (s *source) blame(err error) error {
 	if errors.Is(err, ErrIntegrity) {
 		return err
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("archive is cut off, or still being copied: %w", err)
+	}
 	return fmt.Errorf("%w: %w", err, ErrIntegrity)
 }
 
