@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/1bit-systems/pkg/internal/testelf"
 	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
 )
 
 // A recorded host with glibc 2.36 and half of ROCm.
@@ -54,5 +57,37 @@ func TestMissingLibraries(t *testing.T) {
 		if diff := cmp.Diff(tt.want, h.Missing(&tt.m)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
+	}
+}
+
+// What the host lacks is no damage of a package: a rollback to it goes on.
+func TestVerifyOfAPackageThatTheHostLacksSomethingFor(t *testing.T) {
+	ctx := context.Background()
+	home := t.TempDir()
+	s := store.Open(filepath.Join(home, "data"), filepath.Join(home, "state"))
+	s.Root = t.TempDir() // a host with no library at all
+	dir := filepath.Join(s.Dir, "1bit-hrx-3092596")
+	server := filepath.Join(dir, "hrx/llama/bin/llama-server")
+	put := func(f testelf.File) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(server), 0o755), os.WriteFile(server, f.Bytes(), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(testelf.File{Interp: testelf.Interp, Needed: []string{"libamdhip64.so.7"}})
+	p, err := s.Import(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Verify(ctx, p, nil); err != nil || v.OK || len(v.Damaged()) > 0 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	h := &Host{Store: s}
+	if err := h.verify(ctx, p, true); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	put(testelf.File{Interp: testelf.Interp, Needed: []string{"libamdhip64.so.8"}})
+	if err := h.verify(ctx, p, true); !errors.Is(err, packager.ErrIntegrity) {
+		t.Errorf("damage passes: %v", err)
 	}
 }

@@ -214,13 +214,18 @@ func (f *finder) versions(n need) []Problem {
 }
 
 // lacking says which versions an object asks of a library that does not define
-// them. One that defines none at all is taken by the loader with a warning.
+// them. One that defines none at all is taken by the loader with a warning. Of
+// glibc, whose numbers are compared as one, it looks only at those without a
+// number: distributions add them to older ones.
 func lacking(o *Object, name string, library *Object, whose string) []Problem {
-	if ofGlibc(name) || len(library.defined) == 0 {
+	if len(library.defined) == 0 {
 		return nil
 	}
 	var out []Problem
 	for _, v := range o.versions {
+		if ofGlibc(name) && !strings.HasPrefix(v.name, "GLIBC_ABI_") {
+			continue
+		}
 		if v.library == name && !slices.Contains(library.defined, v.name) {
 			out = append(out, Problem{Path: o.Path, Library: name, What: fmt.Sprintf("needs version %s of %s, which %s %s does not have", v.name, name, whose, library.Path)})
 		}

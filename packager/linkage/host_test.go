@@ -49,7 +49,7 @@ func hostTree(t *testing.T) map[string]any {
 	t.Helper()
 	return map[string]any{
 		"usr/lib/x86_64-linux-gnu/libc.so.6": testelf.File{Soname: "libc.so.6", Interp: testelf.Interp, Needed: []string{"ld-linux-x86-64.so.2"},
-			Defines: []string{"libc.so.6", "GLIBC_2.2.5", "GLIBC_2.36", "GLIBC_2.4", "GLIBC_PRIVATE"}},
+			Defines: []string{"libc.so.6", "GLIBC_2.2.5", "GLIBC_2.36", "GLIBC_2.4", "GLIBC_PRIVATE", "GLIBC_ABI_GNU2_TLS"}},
 		"usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2": testelf.File{Soname: "ld-linux-x86-64.so.2"},
 		"usr/lib/x86_64-linux-gnu/libgcc_s.so.1":        testelf.File{Needed: []string{"libc.so.6"}},
 		"usr/lib/x86_64-linux-gnu/libstdc++.so.6":       testelf.File{Needed: []string{"libc.so.6"}, Defines: []string{"GLIBCXX_3.4.30"}},
@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 	const neither = ", which neither the package nor this host has"
 	files := map[string]any{
 		"bin/server": testelf.File{Interp: testelf.Interp, Runpath: []string{"$ORIGIN"}, Needed: []string{"libllama.so", "libstdc++.so.6", "libc.so.6"},
-			Asks: map[string][]string{"libc.so.6": {"GLIBC_2.34"}, "libstdc++.so.6": {"GLIBCXX_3.4.30"}}},
+			Asks: map[string][]string{"libc.so.6": {"GLIBC_2.34", "GLIBC_ABI_GNU2_TLS"}, "libstdc++.so.6": {"GLIBCXX_3.4.30"}}},
 		"bin/libllama.so": testelf.File{Needed: []string{"libm.so.6"}},
 		// Nothing declares the folder: when it is verified that is no matter.
 		"bin/libggml-hip.so": testelf.File{Runpath: []string{"/opt/rocm-therock/lib"}, Needed: []string{"libamdhip64.so.7"}},
@@ -163,7 +163,9 @@ func TestCheck(t *testing.T) {
 		{name: "loader", host: without(full(), "lib64/ld-linux-x86-64.so.2"), want: []string{"bin/server: is started by the loader /lib64/ld-linux-x86-64.so.2, which this host lacks"}},
 		{name: "C++ library too old", host: changed("usr/lib/x86_64-linux-gnu/libstdc++.so.6", testelf.File{Defines: []string{"GLIBCXX_3.4.29"}}),
 			want: []string{"bin/server: needs version GLIBCXX_3.4.30 of libstdc++.so.6, which this host's /lib/x86_64-linux-gnu/libstdc++.so.6 does not have"}},
-		{name: "glibc too old", host: changed("usr/lib/x86_64-linux-gnu/libc.so.6", testelf.File{Defines: []string{"GLIBC_2.31"}}),
+		{name: "glibc without an ability", host: changed("usr/lib/x86_64-linux-gnu/libc.so.6", testelf.File{Defines: []string{"GLIBC_2.36"}}),
+			want: []string{"bin/server: needs version GLIBC_ABI_GNU2_TLS of libc.so.6, which this host's /lib/x86_64-linux-gnu/libc.so.6 does not have"}},
+		{name: "glibc too old", host: changed("usr/lib/x86_64-linux-gnu/libc.so.6", testelf.File{Defines: []string{"GLIBC_2.31", "GLIBC_ABI_GNU2_TLS"}}),
 			want: []string{"bin/server: needs glibc 2.34, and this host has 2.31"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
