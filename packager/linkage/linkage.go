@@ -60,4 +60,3 @@ type need struct {
 	name   string
 	dirs   []string // absolute folders that it is looked for in first
 }
-
