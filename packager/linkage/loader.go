@@ -9,7 +9,10 @@ import (
 // maxSteps bounds the work of all programs together, in folders looked at. The
 // largest engines take some ten thousand; a package may be made to take more
 // than anyone can wait for.
-const maxSteps = 2 << 20
+const (
+	maxSteps     = 2 << 20
+	stepsPerNeed = 8
+)
 
 // process is one program, or one library that was opened, and all that the
 // loader brings in for it.
@@ -64,7 +67,7 @@ func (p *process) add(n *node, name string) {
 }
 
 func (p *process) need(n *node, name string) {
-	if p.r.steps++; p.r.steps > maxSteps {
+	if p.r.steps += stepsPerNeed; p.r.steps > maxSteps {
 		return
 	}
 	key := needKey{n.object.Path, name}

@@ -227,11 +227,11 @@ func TestRuntime(t *testing.T) {
 func TestResolveIsBounded(t *testing.T) {
 	m := &packager.Manifest{Flavour: "x", ID: "y"}
 	var objects []*Object
-	for i := range 700 {
+	for i := range 450 {
 		name := fmt.Sprintf("lib%04d.so", i)
 		o := &Object{Path: name, Machine: "x86_64", Program: true, Rpath: []string{"$ORIGIN/a", "/opt/x/$LIB", "$ORIGIN"}}
-		for j := range 700 {
-			o.Needed = append(o.Needed, fmt.Sprintf("lib%04d.so", (i+j)%900))
+		for j := range 450 {
+			o.Needed = append(o.Needed, fmt.Sprintf("lib%04d.so", (i+j)%600))
 		}
 		objects = append(objects, o)
 		m.Files = append(m.Files, packager.File{Path: name, Type: packager.TypeFile})
