@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/linkage"
 )
 
@@ -124,6 +125,37 @@ func (t *buildTree) named(ctx context.Context, name, machine string) ([]string, 
 		}
 	}
 	return found, nil
+}
+
+// same tells whether two files of the tree hold the same bytes.
+func (t *buildTree) same(ctx context.Context, a, b string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	var sizes [2]int64
+	var sums [2]string
+	for i, p := range []string{a, b} {
+		info, err := t.root.Stat(filepath.FromSlash(p))
+		if err != nil {
+			return false, err
+		}
+		sizes[i] = info.Size()
+	}
+	if sizes[0] != sizes[1] {
+		return false, nil
+	}
+	for i, p := range []string{a, b} {
+		f, err := t.root.Open(filepath.FromSlash(p))
+		if err != nil {
+			return false, err
+		}
+		sums[i], err = packager.HashReader(ctx, f, nil)
+		f.Close()
+		if err != nil {
+			return false, err
+		}
+	}
+	return sums[0] == sums[1], nil
 }
 
 func (t *buildTree) index(ctx context.Context) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -80,6 +79,7 @@ type entry struct {
 	inside  string // the folder of the package; "" if none
 	inTree  string // the folder of the tree; "" if none
 	outside string // the folder of the host; "" if none
+	lost    bool   // a folder of another machine, which may have been this tree
 }
 
 // one works out what one ELF file needs and returns the files that were added
@@ -106,7 +106,7 @@ func (k *relinker) one(ctx context.Context, p string) (added []string, err error
 	become, further := make([][]string, len(entries)), []string{}
 	found := map[string]string{} // library to the folder of the package
 	for _, name := range o.Needed {
-		if _, ok := found[name]; ok || k.ofHost(name) {
+		if _, ok := found[name]; ok || linkage.Runtime(name) || strings.Contains(name, "/") {
 			continue
 		}
 		at, i, isNew, err := k.find(ctx, o, home, entries, name)
@@ -133,12 +133,9 @@ func (k *relinker) one(ctx context.Context, p string) (added []string, err error
 	return added, nil
 }
 
-// ofHost tells whether a library comes from the host: it is of the C runtime,
-// declared, or asked for by a path.
+// ofHost tells whether the recipe asks the host for a library.
 func (k *relinker) ofHost(name string) bool {
-	return linkage.Runtime(name) || strings.Contains(name, "/") || slices.ContainsFunc(k.recipe.Requires, func(r packager.Requirement) bool {
-		return r.Kind == packager.RequireLibrary && r.Name == name
-	})
+	return slices.Contains(k.recipe.Requires, packager.Requirement{Kind: packager.RequireLibrary, Name: name})
 }
 
 // entry says what an entry of a file's RUNPATH stands for. The file is in
@@ -174,7 +171,7 @@ func (k *relinker) entry(text, home, treeHome string) entry {
 		}
 		return e
 	}
-	return entry{}
+	return entry{lost: true}
 }
 
 // within returns a relative path if it does not lead out.
@@ -197,38 +194,46 @@ func (k *relinker) declared(dir string) bool {
 // none, and the entry that led there, -1 if none did. It adds the library if
 // only the build tree has it.
 func (k *relinker) find(ctx context.Context, o *linkage.Object, home string, entries []entry, name string) (at string, by int, isNew bool, err error) {
+	ofHost, outside, lost := k.ofHost(name), false, false
 	for i, e := range entries {
 		if e.inside != "" && k.has(e.inside, name, o.Machine) {
 			return e.inside, i, false, nil
 		}
-		if e.inTree != "" {
+		if e.inTree != "" && !ofHost {
 			source, err := k.tree.library(path.Join(e.inTree, name), o.Machine)
 			if err != nil {
 				return "", 0, false, err
 			}
 			if source != "" {
-				at, isNew, err := k.bring(o, home, name, source)
+				at, isNew, err := k.bring(ctx, o, home, name, source)
 				return at, i, isNew, err
 			}
 		}
-		if e.outside != "" {
-			if _, err := os.Stat(filepath.Join(e.outside, name)); err == nil {
-				return "", i, false, nil
-			}
-		}
+		outside, lost = outside || e.outside != "", lost || e.lost
 	}
-	if at, err := k.nearest(o, home, name); err != nil || at != "" {
+	if at, err := k.nearest(ctx, o, home, name); err != nil || at != "" {
 		return at, -1, false, err
+	}
+	// From a folder of the host it is the host's. Whether this machine has it
+	// there must not decide: another would make another package.
+	if ofHost || outside && !lost {
+		return "", -1, false, nil
 	}
 	sources, err := k.tree.named(ctx, name, o.Machine)
 	if err != nil || len(sources) == 0 {
 		return "", -1, false, err
 	}
-	if len(sources) > 1 {
-		return "", 0, false, fmt.Errorf("%s needs %s, which the tree has more than once: %s: %w: say which by its RUNPATH, or that it is the host's by \"library: %s\" in requires",
-			o.Path, name, strings.Join(sources, ", "), ErrRecipe, name)
+	for _, other := range sources[1:] {
+		same, err := k.tree.same(ctx, sources[0], other)
+		if err != nil {
+			return "", 0, false, err
+		}
+		if !same {
+			return "", 0, false, fmt.Errorf("%s needs %s, which the tree has more than once: %s: %w: say which by its RUNPATH, or that it is the host's by \"library: %s\" in requires",
+				o.Path, name, strings.Join(sources, ", "), ErrRecipe, name)
+		}
 	}
-	at, isNew, err = k.bring(o, home, name, sources[0])
+	at, isNew, err = k.bring(ctx, o, home, name, sources[0])
 	return at, -1, isNew, err
 }
 
@@ -240,7 +245,7 @@ func (k *relinker) has(dir, name, machine string) bool {
 
 // nearest returns the folder of the package with a library of that name which
 // is the fewest steps away; "" if there is none.
-func (k *relinker) nearest(o *linkage.Object, home, name string) (string, error) {
+func (k *relinker) nearest(ctx context.Context, o *linkage.Object, home, name string) (string, error) {
 	best, steps, file := "", 0, ""
 	for _, dir := range k.files.folders(name) {
 		if !k.has(dir, name, o.Machine) {
@@ -253,7 +258,14 @@ func (k *relinker) nearest(o *linkage.Object, home, name string) (string, error)
 		switch {
 		case best == "" || n < steps:
 			best, steps, file = dir, n, at
-		case n == steps && at != file:
+		case n == steps:
+			same, err := k.tree.same(ctx, k.source(file), k.source(at))
+			if same || err != nil {
+				if err != nil {
+					return "", err
+				}
+				continue
+			}
 			return "", fmt.Errorf("%s needs %s, which is in both %s and %s: say which by its RUNPATH: %w", o.Path, name, best, dir, ErrRecipe)
 		}
 	}
@@ -262,11 +274,16 @@ func (k *relinker) nearest(o *linkage.Object, home, name string) (string, error)
 
 // bring returns the folder of the package that has the tree's library under
 // that name, after adding it beside the file that asks for it if need be.
-func (k *relinker) bring(o *linkage.Object, home, name, source string) (at string, isNew bool, err error) {
+func (k *relinker) bring(ctx context.Context, o *linkage.Object, home, name, source string) (at string, isNew bool, err error) {
 	best := ""
 	for _, dir := range k.files.folders(name) {
 		f := k.files.resolve(path.Join(dir, name))
-		if f == nil || k.source(f.Path) != source {
+		if f == nil || f.Type != packager.TypeFile {
+			continue
+		}
+		if same, err := k.tree.same(ctx, k.source(f.Path), source); err != nil {
+			return "", false, err
+		} else if !same {
 			continue
 		}
 		if best == "" || dir == home || best != home && len(relative(home, dir)) < len(relative(home, best)) {

@@ -197,6 +197,49 @@ func TestFixRunpath(t *testing.T) {
 			},
 			want: map[string]string{server: "$ORIGIN/../lib", "hrx/server/server": "$ORIGIN/../lib"},
 		},
+		"the same file twice in the tree": {
+			make: func(e *elfTree) {
+				e.lib("a/libx.so.1", "libx.so.1", "")
+				e.lib("b/libx.so.1", "libx.so.1", "")
+				e.program(server, "", "libx.so.1")
+			},
+			want: map[string]string{server: "$ORIGIN"},
+		},
+		"the same file is there already": {
+			make: func(e *elfTree) {
+				e.lib("a/libx.so.1", "libx.so.1", "")
+				e.lib("hrx/lib/libx.so.1", "libx.so.1", "")
+				e.program(server, e.path("a"), "libx.so.1")
+			},
+			want: map[string]string{server: "$ORIGIN/../lib", "hrx/bin/libx.so.1": "no ELF file"},
+			same: []string{"hrx/lib/libx.so.1"},
+		},
+		"a stub in the tree of what the host has": {
+			make: func(e *elfTree) {
+				e.lib("stubs/libhip.so.7", "libhip.so.7", "")
+				e.lib("hrx/bin/libplugin.so", "libplugin.so", "/opt/rocm-therock/lib", "libhip.so.7")
+				e.program(server, "")
+			},
+			further: fixedRock,
+			want:    map[string]string{"hrx/bin/libplugin.so": "/opt/rocm-therock/lib", "hrx/bin/libhip.so.7": "no ELF file"},
+			same:    []string{"hrx/bin/libplugin.so"},
+		},
+		"a folder of the host and one of the tree as it was elsewhere": {
+			make: func(e *elfTree) {
+				e.lib("out/libx.so.1", "libx.so.1", "")
+				e.program(server, "/home/ci/engine/out:/opt/rocm-therock/lib", "libx.so.1")
+			},
+			further: fixedRock,
+			want:    map[string]string{server: "$ORIGIN:/opt/rocm-therock/lib"},
+		},
+		"a library of the host's by name that the package has": {
+			make: func(e *elfTree) {
+				e.lib("hrx/lib/libx.so.1", "libx.so.1", "")
+				e.program(server, "", "libx.so.1")
+			},
+			further: fixed + "\nrequires: [{library: libx.so.1}]",
+			want:    map[string]string{server: "$ORIGIN/../lib"},
+		},
 		"a library of the host's by name": {
 			make: func(e *elfTree) {
 				e.lib("out/libx.so.1", "libx.so.1", "")
@@ -279,7 +322,7 @@ func TestFixRunpathRefuses(t *testing.T) {
 		"more than one in the tree": {
 			make: func(e *elfTree) {
 				e.lib("a/libx.so.1", "libx.so.1", "")
-				e.lib("b/libx.so.1", "libx.so.1", "")
+				e.lib("b/libx.so.1", "libx.so.1", "", "libm.so.6")
 				e.program(server, "", "libx.so.1")
 			},
 			is: ErrRecipe, want: []string{`needs libx\.so\.1, which the tree has more than once: a/libx\.so\.1, b/libx\.so\.1`, `library: libx\.so\.1`},
@@ -287,7 +330,7 @@ func TestFixRunpathRefuses(t *testing.T) {
 		"as near as another": {
 			make: func(e *elfTree) {
 				e.lib("hrx/a/libx.so.1", "libx.so.1", "")
-				e.lib("hrx/b/libx.so.1", "libx.so.1", "")
+				e.lib("hrx/b/libx.so.1", "libx.so.1", "", "libm.so.6")
 				e.program(server, "", "libx.so.1")
 			},
 			is: ErrRecipe, want: []string{`which is in both hrx/a and hrx/b`},

@@ -137,9 +137,12 @@ func (t *trial) unfit(wrong []error) error {
 	}
 	if missing := t.host.Missing(t.manifest); len(missing) > 0 {
 		for _, p := range missing {
-			text = append(text, fmt.Sprintf("this machine lacks what the package asks of its host: %s", p.What))
+			if p.Path == "." {
+				p.Path = "the package"
+			}
+			text = append(text, p.Path+" "+p.What)
 		}
-		text = append(text, "build it on a machine that has it, or with --no-run, which starts nothing")
+		text = append(text, "build it on a machine that has what it asks of its host, or with --no-run, which starts nothing")
 	} else {
 		text = append(text, "a package for another kind of machine is built with --no-run, which starts nothing")
 	}

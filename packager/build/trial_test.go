@@ -213,7 +213,7 @@ func TestTrialNamesHostRequirement(t *testing.T) {
 		limit: time.Minute, host: linkage.Host{Root: t.TempDir(), Machine: "x86_64"},
 	}
 	_, _, err := tr.run(context.Background(), dir)
-	if !errors.Is(err, ErrUnfit) || !regexp.MustCompile(`this machine lacks .*libamdhip64\.so\.7`).MatchString(err.Error()) || !strings.Contains(err.Error(), "--no-run") {
+	if !errors.Is(err, ErrUnfit) || !regexp.MustCompile(`\np needs libamdhip64\.so\.7.*\n.*a machine that has what it asks of its host`).MatchString(err.Error()) || !strings.Contains(err.Error(), "--no-run") {
 		t.Errorf("got %v", err)
 	}
 }
