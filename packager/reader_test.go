@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -320,6 +321,60 @@ func TestReaderRefusesStreams(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestReaderCutAndFlipped cuts an archive at every byte and flips every bit.
+// What is still taken says the same.
+func TestReaderCutAndFlipped(t *testing.T) {
+	good := archiveOf(t, example(), contents)
+	for i := range good {
+		if err := readAll(good[:i], Limits{}); !errors.Is(err, ErrIntegrity) || i > 0 && !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("cut at %d: %v", i, err)
+		}
+	}
+	for i := range 8 * len(good) {
+		b := slices.Clone(good)
+		b[i/8] ^= 1 << (i % 8)
+		m, texts, err := contentsOf(b)
+		if err != nil {
+			if !errors.Is(err, ErrIntegrity) {
+				t.Errorf("bit %d: %v", i, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(example(), m); diff != "" {
+			t.Errorf("bit %d: another manifest: %s", i, diff)
+		}
+		// A flipped bit of a content is the digest's to find.
+		for _, f := range m.Files {
+			if f.Type == TypeFile && sha(texts[f.Path]) == f.SHA256 && texts[f.Path] != contents[f.Path] {
+				t.Errorf("bit %d: %s is another", i, f.Path)
+			}
+		}
+	}
+}
+
+func contentsOf(b []byte) (*Manifest, map[string]string, error) {
+	r, err := NewReader(bytes.NewReader(b), Limits{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	texts := map[string]string{}
+	for {
+		f, err := r.Next()
+		if err == io.EOF {
+			return r.Manifest(), texts, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts[f.Path] = string(content)
 	}
 }
 
