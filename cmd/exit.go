@@ -79,7 +79,7 @@ var errorClasses = []errorClass{
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
 	{store.ErrInUse, exitRefused, "switch the service to another package, or take the package out of the files that are named, first"},
-	{store.ErrForeign, exitRefused, ""},
+	{store.ErrRefused, exitRefused, ""},
 	{store.ErrDifferent, exitIntegrity, "a package is never replaced: build it under another id, or remove the installed one"},
 	{store.ErrBusy, exitBusy, "try again when the other command has ended"},
 	{packager.ErrIntegrity, exitIntegrity, "nothing was changed"},

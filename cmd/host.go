@@ -18,7 +18,8 @@ const systemDataHome, systemStateHome = "/opt/1bit", "/var/lib/1bit"
 // store opens the packages of this host: in user scope the user's own, and beside them those of the machine.
 func (a *app) store() *store.Store {
 	s := store.Open(a.config.DataHome, a.config.StateHome)
-	if systemd.Scope(a.config.Scope) == systemd.ScopeUser && s.Dir != systemDataHome {
+	s.Shared = systemd.Scope(a.config.Scope) == systemd.ScopeSystem || s.Dir == systemDataHome
+	if !s.Shared {
 		s.Also = []*store.Store{store.Open(systemDataHome, systemStateHome)}
 	}
 	return s

@@ -47,7 +47,7 @@ func newPkgCommand(a *app) *cobra.Command {
 	c := group("pkg", "Build, install and switch packages")
 	c.AddCommand(
 		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgDiffCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
-		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a),
+		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a), newPkgGCCommand(a),
 		newPkgStatusCommand(a), newPkgSwitchCommand(a), newPkgRestartCommand(a), newPkgRollbackCommand(a),
 		newPkgUnblockCommand(a), newPkgUnswitchCommand(a), newPkgHistoryCommand(a),
 	)

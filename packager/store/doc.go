@@ -26,6 +26,15 @@
 // whatever else the machine writes (a model being downloaded), and before
 // Linux 5.8 it does not report errors.
 //
+// # What stays
+//
+// A removal, of one package or of all that nothing needs, holds the store
+// alone from the first look to the last rename. A package stays that a service
+// needs (fleet tells), or that a process refers to by its program, working
+// directory, root, open files, maps, environment or command line. In a user's
+// store the user's own processes count; in one that all accounts use, all do,
+// so that it takes root, and one that even root may not read keeps everything.
+//
 // # Imported directories
 //
 // A directory of the old script's making has no manifest. Import computes one

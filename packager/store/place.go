@@ -29,9 +29,9 @@ func (s *Store) home(p *Package) *Store {
 func (s *Store) mine(p *Package) error {
 	switch {
 	case s.home(p) != s:
-		return fmt.Errorf("%w: it lies in %s: root removes it with --scope system", ErrForeign, filepath.Dir(p.Path))
+		return fmt.Errorf("%w: it lies in %s: root removes it with --scope system", ErrRefused, filepath.Dir(p.Path))
 	case p.native != nil:
-		return fmt.Errorf("%w: it was installed by %s: %s", ErrForeign, p.native.program, p.native.removal)
+		return fmt.Errorf("%w: it was installed by %s: %s", ErrRefused, p.native.program, p.native.removal)
 	}
 	return nil
 }

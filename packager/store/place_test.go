@@ -34,7 +34,7 @@ func TestAlsoSees(t *testing.T) {
 	if v, err := own.Verify(ctx, theirs, nil); err != nil || !v.OK {
 		t.Errorf("verify: %v, %v", v, err)
 	}
-	if err := own.Remove(ctx, theirs, nil); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "lies in "+machine.Dir+": root removes it with --scope system") {
+	if err := own.Remove(ctx, theirs, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "lies in "+machine.Dir+": root removes it with --scope system") {
 		t.Errorf("remove: %v", err)
 	}
 	wantList(t, own, "hrx-a ok", "hrx-b ok")
@@ -114,7 +114,7 @@ func TestNative(t *testing.T) {
 		if err != nil || p.InstalledBy != strings.Join(strings.Fields(mark)[:min(1, len(strings.Fields(mark)))], "") {
 			t.Fatalf("%q: %v, %v", mark, p, err)
 		}
-		if err := s.Remove(context.Background(), p, nil); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), want) {
+		if err := s.Remove(context.Background(), p, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", mark, err)
 		}
 		wantList(t, s, "hrx-a ok")

@@ -21,8 +21,8 @@ var (
 	ErrBusy         = errors.New("store is busy")
 	// ErrDifferent says that the name is taken by something else.
 	ErrDifferent = errors.New("something else of that name is installed")
-	// ErrForeign says that a package is somebody else's to remove.
-	ErrForeign = errors.New("not this store's")
+	// ErrRefused says that a package is somebody else's to remove.
+	ErrRefused = errors.New("refused")
 )
 
 // States of an installed package, told by a look at sizes, modes and times;
@@ -46,6 +46,9 @@ type Store struct {
 	Root string
 	// Limits bound what is installed from an archive.
 	Limits packager.Limits
+	// Shared says that every account may use the packages: its processes count
+	// too, so that only root can tell that none does.
+	Shared bool
 	// Also are other stores whose packages are seen and never changed, such
 	// as that of /opt/1bit for a user.
 	Also []*Store
