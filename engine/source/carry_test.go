@@ -447,6 +447,19 @@ func TestCarriesShallowBranch(t *testing.T) {
 	check(t, c, map[string]string{"revert": r.git("rev-parse", "side~6")}, r.head(), fix, no, "reverted by {revert}")
 }
 
+// A commit at the edge looks as if it had made every file, which is no patch.
+func TestCarriesShallowEdgeIsNoPatch(t *testing.T) {
+	r := newRepo(t)
+	fix := r.commit("kernel.c", text("one"), "kernel")
+	r.commit("kernel.c", text("two"), "another")
+	pin := r.commit("kernel.c", text("one"), "back")
+	dir := filepath.Join(t.TempDir(), "clone")
+	r.git("clone", "-q", "--depth", "1", "file://"+r.dir, dir)
+	c := r.at(dir)
+	c.git("fetch", "-q", "origin", fix)
+	check(t, c, map[string]string{}, pin, fix, dunn, "the history is shallow: the fix may be in what is missing: git fetch --unshallow")
+}
+
 // A partial clone has all commits and none of the files; nothing is fetched to answer.
 func TestCarriesPartial(t *testing.T) {
 	r := newRepo(t)

@@ -21,7 +21,7 @@ const gitMajor, gitMinor = 2, 39
 var settings = []string{
 	"--no-pager", "--literal-pathspecs", "--no-replace-objects", "--no-optional-locks",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=true",
-	"-c", "core.commitGraph=true", "-c", "color.ui=false", "-c", "advice.graftFileDeprecated=false",
+	"-c", "core.commitGraph=false", "-c", "color.ui=false", "-c", "advice.graftFileDeprecated=false",
 	"-c", "protocol.allow=never",
 }
 
