@@ -454,8 +454,9 @@ func TestCutAndFlippedPackages(t *testing.T) {
 // package like any other, whatever the limits.
 func TestRaisedLimits(t *testing.T) {
 	m, contents := sample("x", "a")
-	long := strings.Repeat("d/", 1000)
-	for i := 2; i <= len(long); i += 2 {
+	level := strings.Repeat("d", 199) + "/"
+	long := strings.Repeat(level, 10)
+	for i := len(level); i <= len(long); i += len(level) {
 		m.Files = append(m.Files, packager.File{Path: long[:i-1], Type: packager.TypeDir, Mode: 0o755})
 	}
 	slices.SortFunc(m.Files, func(a, b packager.File) int { return strings.Compare(a.Path, b.Path) })
