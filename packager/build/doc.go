@@ -26,11 +26,20 @@
 //	  - kernel_parameter: amdgpu.cwsr_enable
 //	    value: "0"
 //	fix_runpath: true             # make the files find each other, see below
+//	fixes: fixes.yaml             # the registry of fixes, from the recipe's folder
+//	require_fixes: ["engine#123"] # do not build without these
 //
 // "include: [.]" takes the whole tree. A flavour is made of lower-case
-// letters, digits, dots and hyphens. Commits are typed by a person, so the
-// manifest marks them as declared. The id is the one given, or else the first
-// seven digits of the commit of component engine.
+// letters, digits, dots and hyphens. A commit is that of the git checkout that
+// was given for the component; one that the recipe alone gives was typed by a
+// person, and the manifest marks it as declared. The id is the one given, or
+// else the first seven digits of the commit of component engine.
+//
+// The registry of fixes is a list of {id, title, component, commits, off}. For
+// each of them the history of the component's checkout is asked whether it is
+// carried; package engine/source says what that means. What was asked of git
+// is in the manifest, what the built programs print as their commit is only
+// compared with it: the manifest does not depend on running anything.
 //
 // # What may be in a package
 //
