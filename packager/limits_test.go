@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -171,4 +172,34 @@ type zeroReader struct{}
 func (zeroReader) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+// TestMostFiles writes and reads as many entries as the default allows.
+func TestMostFiles(t *testing.T) {
+	m := &Manifest{Schema: Schema, Flavour: "hrx", ID: "3092596"}
+	texts, empty := map[string]string{}, sha("")
+	for i := range DefaultFiles {
+		name := fmt.Sprintf("f%05x", i)
+		m.Files, texts[name] = append(m.Files, File{Path: name, Type: TypeFile, Mode: 0o644, SHA256: empty}), ""
+	}
+	var buf bytes.Buffer
+	if err := WriteArchive(context.Background(), &buf, m, opener(texts), ArchiveOptions{Level: LevelFast}); err != nil {
+		t.Fatal(err)
+	}
+	if err := readAll(buf.Bytes(), Limits{}); err != nil {
+		t.Error(err)
+	}
+	m.Files, texts["g"] = append(m.Files, File{Path: "g", Type: TypeFile, Mode: 0o644, SHA256: empty}), ""
+	var limit *LimitError
+	if err := WriteArchive(context.Background(), io.Discard, m, opener(texts), ArchiveOptions{Level: LevelFast}); !errors.As(err, &limit) || limit.Limit != LimitFiles {
+		t.Errorf("one more: %v", err)
+	}
+	// A manifest of so many names that it is too long by itself.
+	for i := range m.Files {
+		m.Files[i].Path = strings.Repeat("g", 200) + m.Files[i].Path
+	}
+	m.Files = m.Files[:DefaultFiles]
+	if err := WriteArchive(context.Background(), io.Discard, m, opener(texts), ArchiveOptions{Level: LevelFast}); !errors.As(err, &limit) || limit.What != ManifestName {
+		t.Errorf("a long manifest: %v", err)
+	}
 }
