@@ -22,6 +22,8 @@ need mount /bin/mount /usr/bin/mount
 need passwd /usr/sbin/useradd
 need iproute2 /sbin/ip /usr/sbin/ip /bin/ip
 need e2fsprogs /sbin/mkfs.ext4 /usr/sbin/mkfs.ext4
+need xfsprogs /sbin/mkfs.xfs /usr/sbin/mkfs.xfs
+need btrfs-progs /sbin/mkfs.btrfs /usr/sbin/mkfs.btrfs /bin/mkfs.btrfs
 need zstd /usr/bin/zstd
 need patchelf /usr/bin/patchelf
 need tar /bin/tar /usr/bin/tar

@@ -21,10 +21,22 @@
 // kernel frees the lock with the process. The next command sweeps the folders
 // that nobody holds.
 //
-// Files are synced one by one, by many goroutines at once, and then the
-// folders. One syncfs would be as fast on an idle disk, but it also waits for
-// whatever else the machine writes (a model being downloaded), and before
-// Linux 5.8 it does not report errors.
+// Every file is written, and the disk set to work on it, before the first one
+// is synced; then all files and folders are synced by many goroutines at once.
+// The file system commits what they wait for in one go, so this takes hardly
+// longer than one syncfs. That call would also wait for whatever else the
+// machine writes (a model being downloaded), and it tells of errors only since
+// Linux 5.8, and then also of other people's. A file stays open from its first
+// byte to its sync: the kernel owes an error of writing to those who have the
+// file open, and to nobody else.
+//
+// # Shared blocks
+//
+// Where the file system can (XFS, btrfs), a file that an installed package has
+// too, untouched by the look of it, begins as a clone of that. It is compared
+// with the archive piece by piece and overwritten where it differs, so that
+// damage does not spread. Inodes are never shared: a write through one name
+// must not reach a second package.
 //
 // # What stays
 //

@@ -59,11 +59,12 @@ func (s *Store) install(ctx context.Context, archive string, progress func(done,
 			err = fmt.Errorf("%w (staging could not be emptied, the next command tries again: %w)", err, cerr)
 		}
 	}()
-	if err := s.checkSpace(m); err != nil {
+	c := s.newCloner(ctx, m)
+	if err := s.checkSpace(m, c); err != nil {
 		return nil, false, err
 	}
 	staged := filepath.Join(w.path, m.DirName())
-	if err := extract(ctx, r, staged, progress); err != nil {
+	if err := extract(ctx, r, staged, c, progress); err != nil {
 		return nil, false, err
 	}
 	p, already, err := s.commit(ctx, w, m, staged)
@@ -71,7 +72,7 @@ func (s *Store) install(ctx context.Context, archive string, progress func(done,
 }
 
 // extract fills a new folder with the package.
-func extract(ctx context.Context, r *packager.Reader, staged string, progress func(done, total int64)) error {
+func extract(ctx context.Context, r *packager.Reader, staged string, c *cloner, progress func(done, total int64)) error {
 	if err := os.Mkdir(staged, 0o700); err != nil {
 		return err
 	}
@@ -80,7 +81,11 @@ func extract(ctx context.Context, r *packager.Reader, staged string, progress fu
 		return err
 	}
 	defer root.Close()
-	if err := r.Extract(ctx, root, packager.ExtractOptions{Progress: progress}); err != nil {
+	opts := packager.ExtractOptions{Progress: progress}
+	if c != nil {
+		opts.Clone = c.clone
+	}
+	if err := r.Extract(ctx, root, opts); err != nil {
 		return err
 	}
 	// Writable as long as it has to be renamed: a user cannot move a
@@ -180,7 +185,7 @@ func (s *Store) commit(ctx context.Context, w *work, m *packager.Manifest, stage
 
 // checkSpace compares what the package needs with what the file system has:
 // blocks and inodes. It is a courtesy; running out later is handled too.
-func (s *Store) checkSpace(m *packager.Manifest) error {
+func (s *Store) checkSpace(m *packager.Manifest, c *cloner) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.Dir, &st); err != nil {
 		return &fs.PathError{Op: "statfs", Path: s.Dir, Err: err}
@@ -189,6 +194,9 @@ func (s *Store) checkSpace(m *packager.Manifest) error {
 	// The package's own folder, its manifest and a little for the journal.
 	need := int64(1 << 20)
 	for i := range m.Files {
+		if c.has(&m.Files[i]) {
+			continue // if its blocks cannot be shared after all, that is found out in time
+		}
 		need += (m.Files[i].Size + block - 1) / block * block
 		if m.Files[i].Type == packager.TypeDir {
 			need += block

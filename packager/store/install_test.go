@@ -237,11 +237,11 @@ func TestInstallNeedsSpace(t *testing.T) {
 	}
 	m, _ := sample("x", "a")
 	m.Files[0].Size = int64(st.Bavail) * st.Bsize
-	if err := s.checkSpace(m); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+	if err := s.checkSpace(m, nil); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("got %v", err)
 	}
 	m.Files[0].Size = 1
-	if err := s.checkSpace(m); err != nil {
+	if err := s.checkSpace(m, nil); err != nil {
 		t.Error(err)
 	}
 }

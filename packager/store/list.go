@@ -56,8 +56,28 @@ func (s *Store) list(ctx context.Context) ([]*Package, error) {
 	return list, nil
 }
 
-// load reads the package in the directory of that base name.
+// load reads the package in the directory of that base name and looks at it.
 func (s *Store) load(base string) (*Package, error) {
+	dir, err := os.Lstat(filepath.Join(s.Dir, base))
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.read(base)
+	if err != nil {
+		return nil, err
+	}
+	p.State, p.Detail = look(p)
+	// A package that goes while it is looked at lacks files, and then is none.
+	if now, err := os.Lstat(p.Path); err != nil {
+		return nil, err
+	} else if !os.SameFile(dir, now) {
+		return nil, fmt.Errorf("%s was replaced while it was read: try again", p.Path)
+	}
+	return p, nil
+}
+
+// read is load without the look: the package has no state.
+func (s *Store) read(base string) (*Package, error) {
 	p := &Package{Path: filepath.Join(s.Dir, base)}
 	dir, err := os.Lstat(p.Path)
 	if err != nil {
@@ -94,13 +114,6 @@ func (s *Store) load(base string) (*Package, error) {
 		p.InstalledBy = InstalledByImport
 	default:
 		p.InstalledBy = InstalledByUs
-	}
-	p.State, p.Detail = look(p)
-	// A package that goes while it is looked at lacks files, and then is none.
-	if now, err := os.Lstat(p.Path); err != nil {
-		return nil, err
-	} else if !os.SameFile(dir, now) {
-		return nil, fmt.Errorf("%s was replaced while it was read: try again", p.Path)
 	}
 	return p, nil
 }
