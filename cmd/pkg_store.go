@@ -82,6 +82,7 @@ type listedPackage struct {
 	Flavour     string   `json:"flavour"`
 	Name        string   `json:"name"`
 	Version     string   `json:"version"`
+	Tag         string   `json:"tag"`
 	Digest      string   `json:"digest"`
 	Path        string   `json:"path"`
 	Size        int64    `json:"size"`
@@ -96,7 +97,7 @@ type listedPackage struct {
 
 func listed(p *store.Package) listedPackage {
 	return listedPackage{
-		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version,
+		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version, Tag: p.Manifest.Tag,
 		Digest: p.Digest, Path: p.Path, Size: p.Size, Imported: p.Imported, State: p.State,
 		InstalledAt: p.InstalledAt.UTC().Format("2006-01-02T15:04:05Z"), InstalledBy: p.InstalledBy, UsedBy: []string{},
 	}

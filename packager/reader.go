@@ -197,7 +197,7 @@ func (a *Reader) header() (*tar.Header, error) {
 			return nil, io.EOF
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read tar header: %w", err)
+			return nil, fmt.Errorf("read archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeXGlobalHeader {
 			return h, nil
