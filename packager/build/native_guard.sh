@@ -1,6 +1,6 @@
-# Shell functions for the scripts of a native package. The builder puts the
-# package in place of the words between @ signs: its name, its folder, its
-# digest, and an extended regular expression for its name.
+# Shell functions for the scripts of a native package. The builder fills in
+# the package: its name, its folder, its digest, and an extended regular
+# expression for its name.
 LC_ALL=C
 export LC_ALL
 name='@NAME@'
