@@ -84,7 +84,8 @@ func buildPackages(t *testing.T, program, server, dir string, ids ...string) []s
 	for _, id := range ids {
 		out := mustRun(t, program, "--scope", "user", "pkg", "build", "--recipe", filepath.Join(dir, "recipe.yaml"),
 			"--tree", filepath.Join(dir, "tree"), "--out", filepath.Join(dir, "dist"), "--id", id)
-		archives = append(archives, strings.TrimSpace(out))
+		lines := strings.Split(strings.TrimSpace(out), "\n") // notes, then the path
+		archives = append(archives, strings.TrimSpace(lines[len(lines)-1]))
 	}
 	return archives
 }

@@ -179,8 +179,16 @@ func (s *Store) commit(ctx context.Context, w *work, m *packager.Manifest, stage
 	if err != nil {
 		return nil, false, fmt.Errorf("%s is installed, but may be gone after a power loss: install it again: %w", m.Name(), err)
 	}
-	p, err := s.load(m.DirName())
-	return p, false, err
+	p := &Package{Manifest: m, Path: final}
+	raw, info, err := readSmall(filepath.Join(final, packager.ManifestName))
+	if err == nil {
+		err = s.describe(p, raw, info)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	p.State, p.Detail = look(p)
+	return p, false, nil
 }
 
 // checkSpace compares what the package needs with what the file system has:

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -102,11 +104,26 @@ func (s *Store) read(base string) (*Package, error) {
 	if p.Manifest.Imported != p.Imported || p.Manifest.DirName() != base {
 		return nil, fmt.Errorf("%s is not the manifest of %s", at, p.Path)
 	}
-	if p.Digest, err = p.Manifest.Digest(); err != nil {
+	if err := s.describe(p, raw, info); err != nil {
 		return nil, err
 	}
+	return p, nil
+}
+
+// describe fills in what follows from a package's manifest and its file.
+func (s *Store) describe(p *Package, raw []byte, info fs.FileInfo) error {
+	if p.Imported {
+		digest, err := p.Manifest.Digest()
+		if err != nil {
+			return err
+		}
+		p.Digest = digest
+	} else {
+		sum := sha256.Sum256(raw) // it has one spelling only
+		p.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	}
 	p.Name, p.Size, p.InstalledAt = p.Manifest.Name(), p.Manifest.Size(), info.ModTime()
-	p.native = s.readNative(base)
+	p.native = s.readNative(filepath.Base(p.Path))
 	switch {
 	case p.native != nil:
 		p.InstalledBy = p.native.format
@@ -115,7 +132,7 @@ func (s *Store) read(base string) (*Package, error) {
 	default:
 		p.InstalledBy = InstalledByUs
 	}
-	return p, nil
+	return nil
 }
 
 // record is where the manifest of an imported directory is kept.
