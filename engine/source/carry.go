@@ -25,11 +25,7 @@ func unknown(format string, args ...any) Carriage {
 	return Carriage{How: fmt.Sprintf(format, args...)}
 }
 
-const (
-	unshallow = "git fetch --unshallow"
-	// maxNames bounds how far messages lead that name one another.
-	maxNames = 100
-)
+const unshallow = "git fetch --unshallow"
 
 // Carries tells whether the history of the commit pin carries what the commit
 // fix did. Both are ids, whole or the beginning of one. The package comment
@@ -85,6 +81,9 @@ func (h *history) answer(ctx context.Context, fix string) (Carriage, error) {
 	if err := h.start(ctx, fix); err != nil {
 		return Carriage{}, err
 	}
+	if h.fix.id == h.pin {
+		return carried("the pin itself"), nil // whatever came before
+	}
 	if h.c.edges[h.fix.id] {
 		return unknown("the history is shallow: %s is at its edge: %s", short(fix), unshallow), nil
 	}
@@ -98,7 +97,10 @@ func (h *history) answer(ctx context.Context, fix string) (Carriage, error) {
 	if err != nil {
 		return Carriage{}, err
 	}
-	answer, sure := h.weigh(tips)
+	answer, sure, err := h.weigh(ctx, tips)
+	if err != nil {
+		return Carriage{}, err
+	}
 	if !sure {
 		return answer, nil
 	}
@@ -159,141 +161,6 @@ func (h *history) byPatch(ctx context.Context) (err error) {
 	return nil
 }
 
-// byMessage finds the commits that say they revert one of those known, or
-// revert such a revert, until there are no more.
-func (h *history) byMessage(ctx context.Context) error {
-	ids, err := h.c.revList(ctx, append(slices.Clone(grepMentions), h.scope...)...)
-	if err != nil {
-		return err
-	}
-	if h.named, err = h.c.commits(ctx, ids); err != nil {
-		return err
-	}
-	h.says = map[string]mention{}
-	for id, c := range h.named {
-		h.says[id] = readMention(c)
-	}
-	if err := h.follow(ctx); err != nil {
-		return err
-	}
-	order := slices.Sorted(maps.Keys(h.says))
-	for changed := true; changed; {
-		changed = false
-		for _, id := range order {
-			did, err := h.classify(ctx, id)
-			if err != nil {
-				return err
-			}
-			changed = changed || did
-		}
-	}
-	return nil
-}
-
-// follow reads the commits that messages name, and those that their messages
-// name: a revert that was picked from elsewhere names what is elsewhere.
-func (h *history) follow(ctx context.Context) error {
-	h.targets = map[string]*commit{}
-	open := slices.Collect(maps.Keys(h.says))
-	for round := 0; len(open) > 0 && round < maxNames; round++ {
-		ask := map[string]bool{}
-		for _, id := range open {
-			for _, name := range h.says[id].reverts {
-				if h.targets[name] == nil {
-					ask[name] = true
-				}
-			}
-		}
-		if len(ask) == 0 {
-			break
-		}
-		names := slices.Sorted(maps.Keys(ask))
-		found, err := h.c.commits(ctx, names)
-		if err != nil {
-			return err
-		}
-		open = nil
-		for _, name := range names {
-			for id, c := range found {
-				if !strings.HasPrefix(id, name) {
-					continue
-				}
-				h.targets[name] = c
-				if _, known := h.says[id]; !known {
-					h.says[id] = readMention(c)
-					open = append(open, id)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// classify looks what a commit says it reverts.
-func (h *history) classify(ctx context.Context, id string) (bool, error) {
-	here := h.named[id] != nil
-	was, known := h.applied[id]
-	if known && h.why[id] == "" || slices.Contains(h.twofold, id) {
-		return false, nil // its patch says what it does
-	}
-	for _, name := range h.says[id].reverts {
-		applied, found, err := h.target(ctx, name, h.targets[name])
-		if err != nil {
-			return false, err
-		}
-		switch {
-		case !found:
-		case known && was == applied: // and it reverts the other kind too
-			if here {
-				h.twofold = append(h.twofold, id)
-			}
-			return true, nil
-		case !known:
-			h.applied[id], h.why[id] = !applied, name
-			if here {
-				h.inside[id] = true
-			}
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// target tells what a named commit does: it is known, or it is a merge that
-// brought in what is.
-func (h *history) target(ctx context.Context, name string, c *commit) (applied, found bool, err error) {
-	for id, a := range h.applied {
-		if strings.HasPrefix(id, name) {
-			return a, true, nil
-		}
-	}
-	if c == nil || len(c.parents) < 2 {
-		return false, false, nil
-	}
-	var brought []string
-	for _, id := range slices.Sorted(maps.Keys(h.applied)) {
-		in, err := h.c.ancestor(ctx, id, c.id)
-		if err != nil || !in {
-			return false, false, err
-		}
-		before, err := h.c.ancestor(ctx, id, c.parents[0])
-		if err != nil {
-			return false, false, err
-		}
-		if !before {
-			brought = append(brought, id)
-		}
-	}
-	if len(brought) == 0 {
-		return false, false, nil
-	}
-	last, err := h.independent(ctx, brought)
-	if err != nil {
-		return false, false, err
-	}
-	return h.applied[last[0]], true, nil
-}
-
 // independent drops the commits that others of them follow.
 func (h *history) independent(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) < 2 {
@@ -315,11 +182,11 @@ func (h *history) tips(ctx context.Context) ([]string, error) {
 
 // weigh makes an answer of the last commits that matter. It is not sure when
 // nothing can make it more doubtful.
-func (h *history) weigh(tips []string) (answer Carriage, sure bool) {
+func (h *history) weigh(ctx context.Context, tips []string) (answer Carriage, sure bool, err error) {
 	var applied, undone []string
 	for _, id := range tips {
 		if slices.Contains(h.twofold, id) {
-			return unknown("%s says that it reverts the fix and a revert of it", short(id)), false
+			return unknown("%s says that it reverts the fix and a revert of it", short(id)), false, nil
 		}
 		if h.applied[id] {
 			applied = append(applied, id)
@@ -328,29 +195,48 @@ func (h *history) weigh(tips []string) (answer Carriage, sure bool) {
 		}
 	}
 	switch {
-	case len(tips) == 0:
-		return notCarried("not in the history of the pin"), true
-	case len(undone) == 0:
-		return carried(h.appliedBy(applied)), true
-	case len(applied) == 0:
-		return notCarried("reverted by " + short(undone[0])), true
+	case len(undone) == 0 && len(applied) > 0:
+		how, err := h.appliedBy(ctx, applied)
+		return carried(how), true, err
+	case len(applied) > 0:
+		return unknown("applied in %s and reverted in %s on different branches", short(applied[0]), short(undone[0])), false, nil
 	}
-	return unknown("applied in %s and reverted in %s on different branches", short(applied[0]), short(undone[0])), false
+	// A fix may itself be the revert of something, which then looks like its
+	// own revert and was there before.
+	for id := range h.inside {
+		if h.applied[id] {
+			return notCarried("reverted by " + short(undone[0])), true, nil
+		}
+	}
+	return notCarried("not in the history of the pin"), true, nil
 }
 
-func (h *history) appliedBy(tips []string) string {
+func (h *history) appliedBy(ctx context.Context, tips []string) (string, error) {
 	if slices.Contains(tips, h.fix.id) {
-		return "ancestor of the pin"
+		return "ancestor of the pin", nil
 	}
 	tip := tips[0]
 	how := "same patch as " + short(tip)
 	if h.why[tip] != "" {
 		how = short(tip) + " reverts the revert " + short(h.why[tip])
 	}
-	for _, id := range slices.Sorted(maps.Keys(h.inside)) {
-		if !h.applied[id] {
-			return "reverted by " + short(id) + ", applied again: " + how
+	inside := slices.Sorted(maps.Keys(h.inside))
+	for _, undone := range inside {
+		if h.applied[undone] {
+			continue
+		}
+		for _, id := range inside {
+			before, err := false, error(nil)
+			if h.applied[id] {
+				before, err = h.c.ancestor(ctx, id, undone)
+			}
+			if err != nil {
+				return "", err
+			}
+			if before {
+				return "reverted by " + short(undone) + ", applied again: " + how, nil
+			}
 		}
 	}
-	return how
+	return how, nil
 }

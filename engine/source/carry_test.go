@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func word(c source.Carriage) string {
 	return no
 }
 
-// story makes a history and returns the pin, the fix, and what the answer says, in which {name} stands for a
+// A story makes a history and returns the pin, the fix, and what the answer says, in which {name} stands for a
 // commit that the story put into names.
 type story struct {
 	name string
@@ -53,14 +54,14 @@ var stories = []story{
 	{"the fix itself", func(r *repo, _ map[string]string) (string, string) {
 		_, fix := begin(r)
 		return fix, fix
-	}, yes, "ancestor of the pin"},
+	}, yes, "the pin itself"},
 	{"ancestor", func(r *repo, _ map[string]string) (string, string) {
 		_, fix := begin(r)
 		return r.commit("kernel.c", text("one", "TWO", "THREE"), "more"), fix
 	}, yes, "ancestor of the pin"},
 	{"abbreviated", func(r *repo, _ map[string]string) (string, string) {
 		_, fix := begin(r)
-		return fix[:9], fix[:7]
+		return r.commit("x", "x\n", "more")[:9], fix[:7]
 	}, yes, "ancestor of the pin"},
 	{"not yet", func(r *repo, _ map[string]string) (string, string) {
 		base, fix := begin(r)
@@ -85,8 +86,9 @@ var stories = []story{
 	}, no, "reverted by {revert}"},
 	{"before the revert", func(r *repo, _ map[string]string) (string, string) {
 		_, fix := begin(r)
+		next := r.commit("x", "x\n", "more")
 		r.revert(fix)
-		return fix, fix
+		return next, fix
 	}, yes, "ancestor of the pin"},
 	{"revert that says nothing", func(r *repo, names map[string]string) (string, string) {
 		_, fix := begin(r)
@@ -257,6 +259,28 @@ var stories = []story{
 		names["revert"] = r.revert(fix)
 		return names["revert"], fix
 	}, no, "reverted by {revert}"},
+	{"the fix is a revert, not there", func(r *repo, _ map[string]string) (string, string) {
+		_, bad := begin(r)
+		r.git("branch", "release")
+		fix := r.revert(bad)
+		r.git("switch", "-q", "release")
+		return r.commit("x", "x\n", "more"), fix
+	}, no, "not in the history of the pin"},
+	{"the fix is a revert, picked", func(r *repo, names map[string]string) (string, string) {
+		_, bad := begin(r)
+		r.git("branch", "release")
+		fix := r.revert(bad)
+		r.git("switch", "-q", "release")
+		r.commit("x", "x\n", "more")
+		names["copy"] = r.pick(fix)
+		return names["copy"], fix
+	}, yes, "same patch as {copy}"},
+	{"the fix is a revert, and the bad one is back", func(r *repo, names map[string]string) (string, string) {
+		_, bad := begin(r)
+		fix := r.revert(bad)
+		names["again"] = r.pick(bad)
+		return names["again"], fix
+	}, no, "reverted by {again}"},
 	{"same patch with another file", func(r *repo, names map[string]string) (string, string) {
 		fix := onRelease(r)
 		r.pick(fix, "--no-commit")
@@ -356,7 +380,7 @@ var stories = []story{
 func TestCarries(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		for _, s := range stories {
-			if format == "sha256" && !strings.HasPrefix(s.name, "re") && !strings.Contains(s.name, "pick") {
+			if format == "sha256" && !slices.Contains([]string{"abbreviated", "cherry-pick", "revert", "revert of the revert", "binary", "not there"}, s.name) {
 				continue
 			}
 			t.Run(format+"/"+s.name, func(t *testing.T) {
@@ -405,6 +429,9 @@ func TestCarriesShallow(t *testing.T) {
 	}
 	t.Run("whole", func(t *testing.T) {
 		check(t, r, names, pin, fix, yes, "reverted by {revert}, applied again: same patch as {again}")
+	})
+	t.Run("the fix is the pin", func(t *testing.T) {
+		check(t, clone(t, "1"), names, pin, pin, yes, "the pin itself")
 	})
 	t.Run("the fix is missing", func(t *testing.T) {
 		check(t, clone(t, "2"), names, pin, fix, dunn, fix[:7]+" is not in this checkout: fetch it")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -107,7 +108,9 @@ func readEdges(file string) (map[string]bool, error) {
 // Head returns the full id of the commit that is checked out and the tracked
 // files whose content or mode it does not hold, staged or not. A submodule
 // counts when another commit is checked out in it or tracked files of it are
-// changed. Untracked files do not count, as for `git describe --dirty`.
+// changed. So does a file that git was told not to look at (assume-unchanged,
+// or skip-worktree and there). Untracked files do not count, as for
+// `git describe --dirty`.
 func (c *Checkout) Head(ctx context.Context) (commit string, dirty []string, err error) {
 	if c.bare {
 		return "", nil, fmt.Errorf("read the commit of %s: it is a bare repository, from which nothing was built: name the checkout", c.Dir)
@@ -127,11 +130,38 @@ func (c *Checkout) Head(ctx context.Context) (commit string, dirty []string, err
 	if err != nil {
 		return "", nil, fmt.Errorf("look for changes: %w", err)
 	}
-	dirty, err = parseStatus(out)
-	if err != nil {
+	if dirty, err = parseStatus(out); err != nil {
 		return "", nil, fmt.Errorf("look for changes in %s: %w", c.Dir, err)
 	}
-	return commit, dirty, nil
+	unwatched, err := c.unwatched(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	dirty = append(dirty, unwatched...)
+	slices.Sort(dirty)
+	return commit, slices.Compact(dirty), nil
+}
+
+// unwatched are the files whose changes git status is told to leave out.
+func (c *Checkout) unwatched(ctx context.Context) ([]string, error) {
+	out, err := c.git(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return nil, fmt.Errorf("look for changes: %w", err)
+	}
+	var files []string
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		tag, path, _ := strings.Cut(entry, " ")
+		switch {
+		case path == "":
+		case tag == "S": // of a sparse checkout, unless it is there all the same
+			if _, err := os.Lstat(filepath.Join(c.Dir, path)); err == nil {
+				files = append(files, path)
+			}
+		case tag == strings.ToLower(tag) && tag != "?":
+			files = append(files, path)
+		}
+	}
+	return files, nil
 }
 
 // parseStatus reads the changed files of git's status, version 2, with NULs.

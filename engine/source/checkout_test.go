@@ -58,6 +58,31 @@ func TestHead(t *testing.T) {
 	look("sub")
 	r.git("config", "submodule.sub.ignore", "all")
 	look("sub")
+	// A submodule is a checkout of its own.
+	s := r.at(filepath.Join(r.dir, "sub"))
+	if commit, dirty, err := s.open().Head(context.Background()); err != nil || commit != s.head() || len(dirty) > 0 {
+		t.Errorf("submodule: %s, %q, %v", commit, dirty, err)
+	}
+}
+
+// Files that git was told to overlook are no way around.
+func TestHeadUnwatched(t *testing.T) {
+	r := newRepo(t)
+	for _, name := range []string{"assumed", "skipped", "sparse", "x"} {
+		r.write(name, "1\n")
+	}
+	head := r.commitAll("files")
+	r.git("update-index", "--assume-unchanged", "assumed")
+	r.git("update-index", "--skip-worktree", "skipped", "sparse")
+	r.write("assumed", "2\n")
+	r.write("skipped", "2\n")
+	if err := os.Remove(filepath.Join(r.dir, "sparse")); err != nil {
+		t.Fatal(err)
+	}
+	commit, dirty, err := r.open().Head(context.Background())
+	if err != nil || commit != head || !cmp.Equal(dirty, []string{"assumed", "skipped"}) {
+		t.Errorf("got %s, %q, %v", commit, dirty, err)
+	}
 }
 
 func TestHeadDetachedAndWorktree(t *testing.T) {
@@ -73,7 +98,7 @@ func TestHeadDetachedAndWorktree(t *testing.T) {
 	if commit, dirty, err := w.open().Head(context.Background()); err != nil || commit != fix || len(dirty) > 0 {
 		t.Errorf("work tree: %s, %q, %v", commit, dirty, err)
 	}
-	check(t, w, map[string]string{}, fix, fix, yes, "ancestor of the pin")
+	check(t, w, map[string]string{}, fix, fix, yes, "the pin itself")
 }
 
 func TestHeadSHA256(t *testing.T) {

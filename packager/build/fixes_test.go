@@ -142,7 +142,7 @@ func TestBuildFixes(t *testing.T) {
 		"e#4": {nil, "no checkout of engine was given (--source engine=DIR)"},
 		"e#5": {nil, "component motor is not part of this package"},
 		"e#6": {nil, "abababa is not in this checkout: fetch it"},
-		"e#7": {&yes, s.stays[:7] + " ancestor of the pin; " + s.head[:7] + " ancestor of the pin"},
+		"e#7": {&yes, s.stays[:7] + " ancestor of the pin; " + s.head[:7] + " the pin itself"},
 		"e#8": {&no, s.gone[:7] + " reverted by " + s.revert[:7]},
 		"e#9": {nil, "abababa abababa is not in this checkout: fetch it"},
 	}
