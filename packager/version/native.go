@@ -1,8 +1,8 @@
 package version
 
 import (
-	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -42,55 +42,51 @@ type nativeStyle struct {
 	letterFirst bool   // a pre-release must not begin with a digit
 }
 
-var (
-	nativeTag    = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]*$`)
-	nativeNumber = regexp.MustCompile(`^[vV]?([0-9]+(?:\.[0-9]+)*)(?:-([0-9A-Za-z.-]+?))??(?:-([0-9]+)-(g[0-9a-f]{7,64}))?(?:-(dirty))?(?:\+([0-9A-Za-z.-]+))?$`)
-	nativeRun    = regexp.MustCompile(`[0-9]+|[A-Za-z]+`)
-	nativeNoWord = regexp.MustCompile(`[^0-9A-Za-z]+`)
-)
+var notWord = regexp.MustCompile(`[^0-9A-Za-z]+`)
 
-const (
-	maxNativeTag   = 128
-	maxNativeParts = 4
-)
+// nativeParts are the numbers that a calendar's tag has at most.
+const nativeParts = 4
 
 func native(tag string, style nativeStyle) (string, error) {
-	if len(tag) > maxNativeTag || !nativeTag.MatchString(tag) {
-		return "", fmt.Errorf("version %q cannot be said in a native package: it is not made of letters, digits, dots, hyphens, underscores and plus signs", tag)
+	t, err := Parse(tag)
+	if err != nil {
+		return "", err
 	}
-	part := nativeNumber.FindStringSubmatch(tag)
-	if part == nil {
+	part := shape.FindStringSubmatch(strings.ToLower(tag))
+	if t.series == "" || part[1] != "" && part[1] != "v" {
 		return "0+" + words(tag), nil
 	}
-	number, pre, distance, hash, dirty, meta := part[1], part[2], part[3], part[4], part[5], part[6]
+	out := part[2]
+	if pre := t.pre; pre != "" {
+		if style.letterFirst && pre[0] <= '9' {
+			pre = "a." + pre // below alpha, beta and rc
+		}
+		out += style.pre + pre
+	}
 	var after []string
-	if hash != "" && strings.Trim(distance, "0") != "" {
-		after = append(after, strings.TrimLeft(distance, "0"), hash)
+	switch {
+	case t.variant:
+		after = append(after, t.hash)
+	case t.after > 0:
+		after = append(after, strconv.FormatUint(t.after, 10), "g"+t.hash)
 	}
-	for _, s := range []string{dirty, words(meta)} {
-		if s != "" {
-			after = append(after, s)
-		}
+	if t.dirty {
+		after = append(after, "dirty")
 	}
-	out := number
-	// rc1, RC.1 and rc.1 are one thing.
-	if runs := strings.Join(nativeRun.FindAllString(strings.ToLower(pre), -1), "."); runs != "" {
-		if style.letterFirst && runs[0] <= '9' {
-			runs = "a." + runs // below alpha, beta and rc
-		}
-		out += style.pre + runs
+	if build := words(t.build); build != "" {
+		after = append(after, build)
 	}
-	if len(after) > 0 {
-		suffix := strings.Join(after, ".")
-		if style.padded && pre == "" && suffix[0] <= '9' {
-			out += strings.Repeat(".0", max(maxNativeParts-1-strings.Count(number, "."), 0))
-		}
-		out += "+" + suffix
+	if len(after) == 0 {
+		return out, nil
 	}
-	return out, nil
+	suffix := strings.Join(after, ".")
+	if style.padded && t.pre == "" && suffix[0] <= '9' {
+		out += strings.Repeat(".0", max(nativeParts-1-strings.Count(part[2], "."), 0))
+	}
+	return out + "+" + suffix, nil
 }
 
 // words puts one dot for everything that is neither letter nor digit.
 func words(s string) string {
-	return strings.Trim(nativeNoWord.ReplaceAllString(s, "."), ".")
+	return strings.Trim(notWord.ReplaceAllString(s, "."), ".")
 }

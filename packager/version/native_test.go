@@ -19,6 +19,8 @@ func TestNative(t *testing.T) {
 		"v2026.44-RC1":               {"2026.44~rc.1", "2026.44~rc.1", "2026.44rc.1"},
 		"v2026.44-rc":                {"2026.44~rc", "2026.44~rc", "2026.44rc"},
 		"v2026.44-1":                 {"2026.44~1", "2026.44~a.1", "2026.44a.1"},
+		"v2026.44rc1":                {"2026.44~rc.1", "2026.44~rc.1", "2026.44rc.1"},
+		"engine/v2026.44":            {"0+engine.v2026.44", "0+engine.v2026.44", "0+engine.v2026.44"},
 		"v2026.40-5-gfeedbee":        {"2026.40+5.gfeedbee", "2026.40.0.0+5.gfeedbee", "2026.40.0.0+5.gfeedbee"},
 		"v2026.40-0-gabc1234":        {"2026.40", "2026.40", "2026.40"},
 		"v2026.40-5-gfeedbee-dirty":  {"2026.40+5.gfeedbee.dirty", "2026.40.0.0+5.gfeedbee.dirty", "2026.40.0.0+5.gfeedbee.dirty"},
@@ -61,6 +63,35 @@ var ordered = [][]string{
 	{"v2026.04.22", "v2026.04.22-9-gfeedbee", "v2026.04.22.3", "v2026.04.22.3-1-gfeedbee", "v2026.5.1"},
 	{"b6123", "v0.0.1-rc.1", "v0.0.1"},
 	{"v2026.40-1", "v2026.40-alpha", "v2026.40-rc.1", "v2026.40"},
+}
+
+// The native order is the one that [Compare] knows, where it knows one.
+func TestNativeOrderIsOurs(t *testing.T) {
+	compared := 0
+	for _, tags := range ordered {
+		for i := range tags {
+			for j := i + 1; j < len(tags); j++ {
+				a, err := Parse(tags[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := Parse(tags[j])
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := Compare(a, b)
+				if err != nil {
+					continue // the package managers must put them somewhere
+				}
+				if compared++; c > 0 || c == 0 && a.build == b.build {
+					t.Errorf("%s and %s: %d", a, b, c)
+				}
+			}
+		}
+	}
+	if compared < 200 {
+		t.Errorf("only %d pairs are comparable", compared)
+	}
 }
 
 // TestNativeOrder asks the package managers themselves.
