@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -189,6 +190,12 @@ func testShadowed(t *testing.T, in *inside) {
 
 func testRefusals(t *testing.T, in *inside) {
 	s := in.start(t, "refused", "aaa0001")
+	wanting, m := *in.pkgs["bbb0002"], *in.pkgs["bbb0002"].Manifest
+	m.HostLibraries = []packager.HostLibrary{{Name: "libmoon.so.7", NeededBy: m.Files[0].Path, Dirs: []string{"/opt/moon/lib"}}}
+	wanting.Manifest = &m
+	s.fails("a package whose library this host lacks", fleet.ErrRefused, []string{"hrx-bbb0002", "libmoon.so.7", "nor this host has"}, func() (*fleet.Outcome, error) {
+		return in.host.Switch(t.Context(), s.unit, &wanting, fleet.SwitchOptions{})
+	})
 	other := *in.host
 	s.fails("an unknown unit", systemd.ErrNoUnit, []string{"no-such.service"}, func() (*fleet.Outcome, error) {
 		return other.Switch(t.Context(), "no-such", in.pkgs["bbb0002"], fleet.SwitchOptions{})
