@@ -25,7 +25,11 @@
 // and any difference ends the reading with an error that wraps
 // [ErrIntegrity]. What a tar header says beyond that (owners, times, extended
 // attributes) is passed over and never applied. The stream is zstd frames to
-// its last byte; a skippable frame, which could hold anything, is refused. [Reader.Extract] works inside an os.Root that must be empty
+// its last byte; a skippable frame, which could hold anything, is refused.
+// Before archive/tar reads a block, its raw bytes are held to one meaning:
+// where that reader is lenient, others may see another archive. [Limits] bound
+// what an archive may ask for; they can be raised, and are never asked of what
+// is installed. [Reader.Extract] works inside an os.Root that must be empty
 // when it starts, writes plain files only into folders that it made itself,
 // hashes while it writes and makes links last.
 //
