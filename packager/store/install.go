@@ -17,9 +17,9 @@ import (
 // there already, it says so and changes nothing. progress may be nil; it is
 // told the bytes of content unpacked and their total.
 //
-// A damaged or hostile archive wraps packager.ErrIntegrity, and so does one over
-// [Store.Limits], which is a [*packager.LimitError], and a
-// package that is there but broken; a name that is taken wraps
+// A damaged or hostile archive wraps packager.ErrIntegrity, and so does one
+// over Limits, which is a [*packager.LimitError], and a package that is there
+// but broken; a name that is taken wraps
 // [ErrDifferent]; too little space wraps syscall.ENOSPC. After an error the
 // package is not installed and staging is empty, with one exception: when the
 // folder cannot be synced after the rename, the error says that the package
