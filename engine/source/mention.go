@@ -15,6 +15,7 @@ var (
 	pickedPattern  = regexp.MustCompile(`(?m)^\(cherry picked from commit ([0-9a-f]{7,64})\)`)
 	hexPattern     = regexp.MustCompile(`\b[0-9a-f]{7,64}\b`)
 	titledPattern  = regexp.MustCompile(`^(?i:revert|reapply|reland)\b[^"]*"(.*)"`)
+	quotedPattern  = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
 	numberPattern  = regexp.MustCompile(`(?: \(#[0-9]+\))+$`)
 )
 
@@ -23,7 +24,8 @@ var grepMentions = []string{"-i", "-E", "--grep=revert", "--grep=reapply", "--gr
 
 func readMention(c *commit) mention {
 	var m mention
-	for _, found := range revertsPattern.FindAllStringSubmatch(c.message, -1) {
+	own := quotedPattern.ReplaceAllString(c.message, "") // a reland quotes what reverted it
+	for _, found := range revertsPattern.FindAllStringSubmatch(own, -1) {
 		ids := hexPattern.FindAllString(found[2], -1)
 		if found[1] != "" {
 			m.reverts = append(m.reverts, ids...)
