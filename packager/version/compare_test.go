@@ -33,7 +33,7 @@ var lines = []string{
 	"v2026.40-rc.1 < v2026.40-rc.1-3-gc0ffee1 < v2026.40 = v2026.40-0-gabc1234 < v2026.40-5-gfeedbee < v2026.40-12-gdeadbee < v2026.41",
 	"v2026.40-12-gdeadbee = v2026.40-12-gdeadbee-dirty", "v2026.40 = v2026.40-dirty",
 	"v2026.40-5-gfeedbee = v2026.40-5-gc0ffee1",
-	"v2026.40-3-gamma < v2026.40", "v2026.40-3-gabba ? v2026.40", "v2026.40-3-gabba-dirty ? v2026.40",
+	"v2026.40-3-gamma < v2026.40", "v2026.40-3-gabba ? v2026.40", "v2026.40-3-gabba-dirty ? v2026.40", "v2026.40-3-gabcdef ? v2026.40",
 	"v2026.40-3-gabbaabba-5-gfeedbee ? v2026.40",
 	"0.2.20240330-193452-h12345678 < 0.2.20240426-145232+9abcdef0",
 	"v2026.40+rocm7 = v2026.40+vulkan = v2026.40", "v2026.40-5-gfeedbee+rocm7 = v2026.40+rocm7-5-gfeedbee",
