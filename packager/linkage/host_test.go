@@ -192,12 +192,12 @@ func TestCheck(t *testing.T) {
 func TestCacheAgreesWithLdconfig(t *testing.T) {
 	b, err := os.ReadFile(cacheName)
 	if err != nil {
-		t.Skip(err)
+		skip(t, "no cache: %v", err)
 	}
 	ldconfig := "/sbin/ldconfig"
 	out, err := exec.CommandContext(t.Context(), ldconfig, "-p").Output()
 	if err != nil {
-		t.Skipf("%s: %v", ldconfig, err)
+		skip(t, "%s: %v", ldconfig, err)
 	}
 	want := map[string][]string{}
 	for line := range strings.Lines(string(out)) {

@@ -115,7 +115,7 @@ func TestReadOfDamage(t *testing.T) {
 func TestReadAgreesWithDebugELF(t *testing.T) {
 	files, err := filepath.Glob("/usr/bin/[a-d]*")
 	if err != nil || len(files) == 0 {
-		t.Skipf("no programs: %v", err)
+		skip(t, "no programs: %v", err)
 	}
 	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu/*.so*")
 	seen := 0
