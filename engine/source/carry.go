@@ -37,7 +37,11 @@ func (c *Checkout) Carries(ctx context.Context, pin, fix string) (Carriage, erro
 		if full[i], err = c.resolve(ctx, id); err != nil {
 			return Carriage{}, fmt.Errorf("find out whether %s carries %s: %w", short(pin), short(fix), err)
 		}
-		if full[i] == "" {
+		switch {
+		case full[i] != "":
+		case len(c.edges) > 0:
+			return unknown("%s is not in this checkout, whose history is shallow: %s", short(id), unshallow), nil
+		default:
 			return unknown("%s is not in this checkout: fetch it", short(id)), nil
 		}
 	}

@@ -434,7 +434,7 @@ func TestCarriesShallow(t *testing.T) {
 		check(t, clone(t, "1"), names, pin, pin, yes, "the pin itself")
 	})
 	t.Run("the fix is missing", func(t *testing.T) {
-		check(t, clone(t, "2"), names, pin, fix, dunn, fix[:7]+" is not in this checkout: fetch it")
+		check(t, clone(t, "2"), names, pin, fix, dunn, fix[:7]+" is not in this checkout, whose history is shallow: git fetch --unshallow")
 	})
 	t.Run("the fix is the edge", func(t *testing.T) {
 		check(t, clone(t, "5"), names, pin, fix, dunn, "the history is shallow: "+fix[:7]+" is at its edge: git fetch --unshallow")
