@@ -89,7 +89,7 @@ func TestReadMention(t *testing.T) {
 		"x\n\nThis reverts commit " + id1 + ", reversing\nchanges made to b": {reverts: []string{id1}},
 		"x\n\nThis reverts\ncommit 1234567 (subject, 2026-01-01).":           {reverts: []string{"1234567"}},
 		"x\n\nthis reverts commits 1234567, 89abcde and 1111111.":            {reverts: []string{"1234567", "89abcde", "1111111"}},
-		"Reland \"x\"\n\n> This reverts commit 1234567.":                       {titled: "x"},
+		"Reland \"x\"\n\n> This reverts commit 1234567.":                     {titled: "x"},
 		"x\n\nThis partially reverts commit 1234567.":                        {other: []string{"1234567"}},
 		"Revert \"a \"b\" c\"\n\nas it broke":                                {titled: `a "b" c`},
 		"Reapply \"a\" (#12)":                                                {titled: "a"},
