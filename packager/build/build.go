@@ -90,7 +90,7 @@ func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	if m.Fixes, err = fixes(ctx, recipe, checkouts); err != nil {
 		return nil, err
 	}
-	if err := checkNative(m, o.Formats); err != nil {
+	if err := checkFormats(m, o.Formats); err != nil {
 		return nil, err
 	}
 	tree, err := os.OpenRoot(o.Tree)

@@ -74,7 +74,8 @@
 //
 // # What comes out
 //
-// One archive, 1bit-<flavour>-<id>-linux-<machine>.tar.zst. The same tree and
+// One archive, 1bit-<flavour>-<id>-linux-<machine>.tar.zst, and where asked
+// for packages for dpkg, rpm and pacman of the same name. The same tree and
 // recipe give the same bytes, on any machine and at any time; owners, times
 // and umask do not show. It appears under its name whole and synced or not at
 // all. Building it again over itself changes nothing; if another archive of

@@ -9,13 +9,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/linkage"
 )
 
-// checkNative says before the work begins what would stop it.
-func checkNative(m *packager.Manifest, formats []string) error {
+// checkFormats says before the work begins what would stop it. A release page
+// makes one dot of several in a file's name.
+func checkFormats(m *packager.Manifest, formats []string) error {
+	if strings.Contains(m.DirName(), "..") {
+		return fmt.Errorf("name %s has two dots in a row, of which a release page makes one in the names of files: choose another id or flavour: %w", m.DirName(), ErrRecipe)
+	}
 	for _, format := range formats {
 		if format == FormatArchive {
 			continue

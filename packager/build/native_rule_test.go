@@ -33,10 +33,10 @@ func TestParseFormats(t *testing.T) {
 }
 
 // A release page puts a dot for everything but these characters, and one that
-// begins with a dot is renamed as well.
+// begins with a dot is renamed as well; several dots become one.
 func TestFileNamesSurviveUpload(t *testing.T) {
 	safe := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
-	for _, id := range []string{"3092596", "0", "v2026.44", "a..b", "a-.-b", strings.Repeat("z", 64)} {
+	for _, id := range []string{"3092596", "0", "v2026.44", "a-.-b", strings.Repeat("z", 64)} {
 		if err := packager.CheckWord(id); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestFileNamesSurviveUpload(t *testing.T) {
 				m := &packager.Manifest{Flavour: "hrx", ID: id, Tag: tag, Machine: machine}
 				for _, format := range Formats() {
 					name := fileName(m, format)
-					if !safe.MatchString(name) || !strings.HasPrefix(name, "1bit-hrx-"+id+"-linux-") {
+					if !safe.MatchString(name) || strings.Contains(name, "..") || !strings.HasPrefix(name, "1bit-hrx-"+id+"-linux-") {
 						t.Errorf("%s", name)
 					}
 				}
@@ -94,7 +94,8 @@ func TestNativeRefuses(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"no version": {func(o *Options, _ string) error { o.Version = ""; return nil }, ErrRecipe, "give --version"},
+		"two dots in a row": {func(o *Options, _ string) error { o.ID = "a..b"; return nil }, ErrRecipe, "choose another id"},
+		"no version":        {func(o *Options, _ string) error { o.Version = ""; return nil }, ErrRecipe, "give --version"},
 		"untidy link to a folder": {func(_ *Options, tree string) error {
 			return os.Symlink("./llama", filepath.Join(tree, "hrx/x"))
 		}, ErrFormat, `spell the target "llama"`},

@@ -112,7 +112,7 @@ func (n *native) rpm(info *nfpm.Info) error {
 	info.Release = "1"
 	info.RPM.BuildHost = "localhost"
 	info.RPM.Compression = "zstd"
-	info.RPM.Summary = strings.SplitN(info.Description, "\n", 2)[0]
+	info.RPM.Summary, _, _ = strings.Cut(info.Description, "\n")
 	info.RPM.Group = "Unspecified"
 	return n.scripts(info, rpmPreInstall, rpmPreRemove)
 }
@@ -123,6 +123,7 @@ func (n *native) rpm(info *nfpm.Info) error {
 func (n *native) arch(info *nfpm.Info) error {
 	info.Release = "1"
 	info.ArchLinux.Packager = maintainer
+	info.Description, _, _ = strings.Cut(info.Description, "\n") // it has one line there
 	name := n.manifest.DirName()
 	guard := "/usr/share/libalpm/scripts/" + name
 	hook := fmt.Sprintf(`[Trigger]
