@@ -40,7 +40,7 @@ func checkNativeSize(m *packager.Manifest, format string) error {
 	limit := int64(math.MaxInt64)
 	switch format {
 	case FormatRPM:
-		limit = math.MaxInt32 // of the sum of sizes in the header that nfpm writes
+		limit = 2_000_000_000 // its header holds the sum of sizes in 31 bits, with those of our own files
 		if m.SourceDateEpoch > math.MaxUint32 {
 			return fmt.Errorf("format rpm has no time after 2106, %d is one: %w", m.SourceDateEpoch, ErrFormat)
 		}
