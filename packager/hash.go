@@ -49,7 +49,7 @@ func HashFiles(ctx context.Context, root *os.Root, files []File) error {
 // nil, is told of every piece's length in bytes.
 func HashReader(ctx context.Context, r io.Reader, count func(int)) (string, error) {
 	sum := sha256.New()
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, 16<<10) // most files are small, and there are thousands
 	for {
 		if err := ctx.Err(); err != nil {
 			return "", err
@@ -58,6 +58,9 @@ func HashReader(ctx context.Context, r io.Reader, count func(int)) (string, erro
 		sum.Write(buf[:n])
 		if count != nil && n > 0 {
 			count(n)
+		}
+		if n == len(buf) && n < 256<<10 {
+			buf = make([]byte, 256<<10)
 		}
 		if errors.Is(err, io.EOF) {
 			return hex.EncodeToString(sum.Sum(nil)), nil
