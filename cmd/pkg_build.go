@@ -22,7 +22,7 @@ type pkgBuildOptions struct {
 func newPkgBuildCommand(a *app) *cobra.Command {
 	var opts pkgBuildOptions
 	c := &cobra.Command{
-		Use:   "build --recipe FILE --tree DIR --out DIR [--version TAG] [--id ID] [--source NAME=DIR]…",
+		Use:   "build --recipe FILE --tree DIR --out DIR [--version TAG] [--id ID] [--format LIST] [--source NAME=DIR]…",
 		Short: "Make a package of a build tree",
 		Long: `Make a package of a build tree: the files that the recipe names, with a manifest that
 holds the digest of every one, as a tar.zst archive. The same tree and recipe give the

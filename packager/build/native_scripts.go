@@ -92,8 +92,10 @@ func (n *native) scripts(info *nfpm.Info, preInstall, preRemove string) (err err
 // package alone that is named in APT::NeverAutoRemove; the file is no
 // conffile, so that it goes with the package.
 func (n *native) deb(info *nfpm.Info) error {
-	info.Deb.Compression = "gzip"
-	if n.level == packager.LevelBest {
+	switch info.Deb.Compression = "gzip"; n.level {
+	case packager.LevelFast:
+		info.Deb.Compression = "gzip:5"
+	case packager.LevelBest:
 		info.Deb.Compression = "xz"
 	}
 	name := n.manifest.DirName()
