@@ -86,16 +86,14 @@ func (n *native) scripts(info *nfpm.Info, preInstall, preRemove string) (err err
 }
 
 // deb is what only Debian packages have. The data are compressed with what
-// every dpkg in use reads: gzip, or at the best level xz, which takes thrice
-// the time for three quarters of the bytes. zstd is left out, since Debian 11
+// every dpkg in use reads: gzip, or at the best level xz, which takes many
+// times as long for three quarters of the bytes. zstd is left out, since Debian 11
 // cannot read it. `apt-get autoremove` leaves a
 // package alone that is named in APT::NeverAutoRemove; the file is no
 // conffile, so that it goes with the package.
 func (n *native) deb(info *nfpm.Info) error {
-	switch info.Deb.Compression = "gzip"; n.level {
-	case packager.LevelFast:
-		info.Deb.Compression = "gzip:5"
-	case packager.LevelBest:
+	info.Deb.Compression = "gzip:6" // 9 takes thrice the time for a hundredth
+	if n.level == packager.LevelBest {
 		info.Deb.Compression = "xz"
 	}
 	name := n.manifest.DirName()
