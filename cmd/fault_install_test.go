@@ -77,6 +77,45 @@ func TestInstallIsDurable(t *testing.T) {
 	wantEverySyncNeeded(t, r.Calls, []string{site.home}, filepath.Join(site.home, "data", ".1bit-staging"))
 }
 
+// A package of many files is synced with its file system, in one go, where that can be done. An error of that sync
+// is the install's, and so is a death in it.
+func TestInstallOfManyFiles(t *testing.T) {
+	tools := requireTools(t)
+	dir := t.TempDir()
+	files := map[string]string{}
+	for i := range 300 {
+		files[filepath.Join(dir, "tree/hrx/kernels", strconv.Itoa(i)+".co")] = strings.Repeat("kernel ", i)
+	}
+	writeTree(t, files)
+	archive := buildPackages(t, tools.program, "", dir, "aaaaaaa")[0]
+	site := newInstallSite(t, tools.program)
+	r := site.disturbed(tools.faultrun, nil, "pkg", "install", archive)
+	if r.Exit != 0 {
+		t.Fatalf("install ended with %d", r.Exit)
+	}
+	wantEverySyncNeeded(t, r.Calls, []string{site.home}, filepath.Join(site.home, "data", ".1bit-staging"))
+	for _, d := range disturbances {
+		site := newInstallSite(t, tools.program)
+		r := site.disturbed(tools.faultrun, append([]string{"-at", strconv.Itoa(lastSync(r.Calls))}, d.args...), "pkg", "install", archive)
+		if r.Exit == 0 || len(site.packages()) != 0 {
+			t.Errorf("%s in the sync: install ended with %d, list shows %v", d.name, r.Exit, site.packages())
+		}
+		mustRun(t, tools.program, site.args("pkg", "install", archive)...)
+		mustRun(t, tools.program, site.args("pkg", "verify")...)
+	}
+}
+
+// lastSync is the point of the last sync of what is in staging, from 1.
+func lastSync(calls []faultrun.Call) int {
+	at := 0
+	for i, c := range calls {
+		if (c.Name == "fsync" || c.Name == "syncfs") && strings.Contains(c.Path, "/.1bit-staging/install-") && strings.Contains(c.Path, "/1bit-hrx-") {
+			at = i + 1
+		}
+	}
+	return at
+}
+
 // Whatever happens at whichever point of an install: list shows nothing or the whole package, and the next
 // install puts all to rights.
 func TestInstallDisturbedAtEveryPoint(t *testing.T) {

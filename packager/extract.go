@@ -2,6 +2,7 @@ package packager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,13 +46,12 @@ func (a *Reader) Extract(ctx context.Context, root *os.Root, opts ExtractOptions
 		reader: a, root: root, ExtractOptions: opts, total: a.manifest.Size(),
 		time: time.Unix(a.manifest.SourceDateEpoch, 0),
 		pool: sync.Pool{New: func() any { b := make([]byte, chunkSize); return &b }},
-		sync: &unsynced{off: opts.Unsynced},
 	}
-	defer x.sync.close()
-	if err := x.run(ctx); err != nil {
-		return fmt.Errorf("extract %s: %w", a.manifest.Name(), err)
+	err := x.run(ctx)
+	if err != nil {
+		err = fmt.Errorf("extract %s: %w", a.manifest.Name(), err)
 	}
-	return nil
+	return err
 }
 
 type extraction struct {
@@ -65,7 +65,11 @@ type extraction struct {
 	in          *openFolder // where the file before went
 }
 
-func (x *extraction) run(ctx context.Context) error {
+func (x *extraction) run(ctx context.Context) (err error) {
+	if x.sync, err = newUnsynced(x.root, x.reader.manifest, x.Unsynced); err != nil {
+		return err
+	}
+	defer x.sync.close()
 	if err := x.contents(ctx); err != nil {
 		return err
 	}
@@ -122,20 +126,38 @@ func (x *extraction) read(ctx context.Context, group *errgroup.Group) error {
 			if x.in, err = x.in.move(x.root, path.Dir(f.Path)); err != nil {
 				return err
 			}
-			w := &fileWriter{x: x, file: f, in: x.in.enter(), chunks: make(chan *[]byte, 4)}
-			stop := make(chan struct{})
-			group.Go(func() error {
-				defer close(stop)
-				defer w.in.leave()
-				return w.run(ctx)
-			})
-			err := x.feed(ctx, f, w.chunks, stop)
-			close(w.chunks)
-			if err != nil {
+			if err := x.readFile(ctx, group, f); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// readFile begins the writer of one file and reads the content for it. One of
+// a single piece is read first: its writer then waits for nothing.
+func (x *extraction) readFile(ctx context.Context, group *errgroup.Group, f *File) error {
+	w := &fileWriter{x: x, file: f, in: x.in.enter(), chunks: make(chan *[]byte, 4)}
+	stop := make(chan struct{})
+	begin := func() {
+		group.Go(func() error {
+			defer close(stop)
+			defer w.in.leave()
+			return w.run(ctx)
+		})
+	}
+	if f.Size > chunkSize {
+		begin()
+		defer close(w.chunks)
+		return x.feed(ctx, f, w.chunks, stop)
+	}
+	err := x.feed(ctx, f, w.chunks, stop)
+	close(w.chunks)
+	if err != nil {
+		w.in.leave()
+		return err
+	}
+	begin()
+	return nil
 }
 
 // feed reads one file's content and hands it to its writer, unless that gave
@@ -177,11 +199,13 @@ func (x *extraction) writeManifest() error {
 	if err != nil {
 		return err
 	}
-	x.sync.add(out)
 	if err := out.writeAt(x.reader.raw, 0); err != nil {
-		return err
+		return errors.Join(err, out.close())
 	}
-	return out.chmod(0o444)
+	if err := out.chmod(0o444); err != nil {
+		return errors.Join(err, out.close())
+	}
+	return x.sync.add(out)
 }
 
 // finishDirs gives the folders their modes and times, inner ones first, and

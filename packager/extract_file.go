@@ -24,7 +24,7 @@ type fileWriter struct {
 }
 
 // writebackSize is how many bytes of a file are written before the disk is
-// set to work on them.
+// set to work on them. For small files that costs more than it gains.
 const writebackSize = 8 << 20
 
 // run writes what comes out of chunks. A content that ends early is the
@@ -71,8 +71,12 @@ func (w *fileWriter) run(ctx context.Context) (err error) {
 	if err := w.in.setTime(name, w.x.time); err != nil {
 		return err
 	}
-	w.writeback(n)
-	w.x.sync.add(w.out)
+	if w.begun > 0 {
+		w.writeback(n)
+	}
+	if err := w.x.sync.add(w.out); err != nil {
+		return err
+	}
 	return w.x.sync.flushIfMany(ctx)
 }
 

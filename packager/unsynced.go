@@ -19,14 +19,27 @@ const (
 )
 
 // unsynced are the files and folders that were written and are not synced
-// yet. A file stays open until then: the kernel tells an error of writing to
-// those who have the file open, and may forget it with the file.
+// yet, one by one or, where there are many, with their file system. A file
+// that is to be synced stays open until then: the kernel tells an error of
+// writing to those who have the file open, and may forget it with the file.
 type unsynced struct {
-	off bool // nothing is to be synced
+	off   bool       // nothing is to be synced
+	whole *wholeSync // of the file system, nil where each file is synced
 
 	mu    sync.Mutex
 	files []*newFile
 	dirs  []unsyncedDir
+}
+
+// newUnsynced chooses how what is extracted below root will be synced.
+func newUnsynced(root *os.Root, m *Manifest, off bool) (*unsynced, error) {
+	u := &unsynced{off: off}
+	if off {
+		return u, nil
+	}
+	var err error
+	u.whole, err = newWholeSync(root, m)
+	return u, err
 }
 
 type unsyncedDir struct {
@@ -35,10 +48,14 @@ type unsyncedDir struct {
 }
 
 // add takes over an open file.
-func (u *unsynced) add(f *newFile) {
+func (u *unsynced) add(f *newFile) error {
+	if u.off || u.whole != nil {
+		return f.close()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.files = append(u.files, f)
+	return nil
 }
 
 // addDir takes note of a folder, which is opened again to be synced: there may
@@ -62,6 +79,12 @@ func (u *unsynced) flushIfMany(ctx context.Context) error {
 
 // flush syncs everything.
 func (u *unsynced) flush(ctx context.Context) error {
+	switch {
+	case u.off:
+		return ctx.Err()
+	case u.whole != nil:
+		return u.whole.run()
+	}
 	files, dirs := u.files, u.dirs
 	u.files, u.dirs = nil, nil
 	return u.syncAll(ctx, files, dirs)
@@ -72,6 +95,7 @@ func (u *unsynced) close() {
 	for _, f := range u.files {
 		_ = f.close()
 	}
+	u.whole.close()
 }
 
 func (u *unsynced) syncAll(ctx context.Context, files []*newFile, dirs []unsyncedDir) error {
@@ -80,7 +104,7 @@ func (u *unsynced) syncAll(ctx context.Context, files []*newFile, dirs []unsynce
 	for _, f := range files {
 		group.Go(func() error {
 			err := ctx.Err()
-			if err == nil && !u.off {
+			if err == nil {
 				err = f.sync()
 			}
 			if cerr := f.close(); err == nil {
@@ -91,7 +115,7 @@ func (u *unsynced) syncAll(ctx context.Context, files []*newFile, dirs []unsynce
 	}
 	for _, d := range dirs {
 		group.Go(func() error {
-			if err := ctx.Err(); err != nil || u.off {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 			return syncDir(d.root, d.path)

@@ -36,14 +36,12 @@ func (b *bench) shared(p *built) error {
 	ours, peer, memory, err := inTurn(p.rounds, func(int) (run, error) {
 		round++
 		home := filepath.Join(at, fmt.Sprint("home", round))
-		defer removeAll(home)
 		if _, err := b.program(home, "pkg", "install", p.archive); err != nil {
 			return run{}, err
 		}
 		return b.program(home, "pkg", "install", second)
 	}, func(int) (run, error) {
 		dir := filepath.Join(at, fmt.Sprint("tar", round))
-		defer removeAll(dir)
 		return timed(b.ctx, "sh", "-c", tarScript, "sh", second, dir)
 	})
 	if err != nil {
