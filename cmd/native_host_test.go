@@ -185,14 +185,14 @@ func newNativeSite(t *testing.T, m nativeManager, tools tools) *nativeSite {
 		filepath.Join(dir, "config.yaml"): "restart: free\n",
 		host.Outside(filepath.Join(host.Home, ".config/systemd/user", nativeUnit)): fmt.Sprintf(
 			"[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER} --port %d\nRestart=always\n", nativePort),
-		host.Outside(filepath.Join(host.Home, ".config/systemd/user", nativeUnit+".d/hrx.conf")): "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=/opt/1bit/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server\n",
+		host.Outside(filepath.Join(host.Home, ".config/systemd/user", nativeUnit+".d/hrx.conf")): "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=/opt/1bit/1bit-hrx-e1e1e1e/hrx/llama/bin/llama-server\n",
 	})
 	mustRun(t, "chown", "-R", strconv.Itoa(host.UID), host.Outside(filepath.Join(host.Home, ".config")))
-	buildNative(t, tools, tools.fakeengine, dir, m.format, "aaaaaaa", "bbbbbbb", "ccccccc")
+	buildNative(t, tools, tools.fakeengine, dir, m.format, "e1e1e1e", "e2e2e2e", "e3e3e3e")
 	mustRun(t, "cp", tools.program, filepath.Join(dir, "1bit"))
 	mustRun(t, "mv", filepath.Join(dir, "dist"), filepath.Join(dir, "same"))
 	mustRun(t, "mv", filepath.Join(dir, "tree"), filepath.Join(dir, "same-tree"))
-	buildNative(t, tools, "", dir, m.format, "aaaaaaa")
+	buildNative(t, tools, "", dir, m.format, "e1e1e1e")
 	if err := os.Rename(dir, filepath.Join(filepath.Dir(dir), filepath.Base(s.dir))); err != nil {
 		t.Fatal(err)
 	}
@@ -232,58 +232,58 @@ func TestNativePackagesInHost(t *testing.T) {
 			remove := func(id string) string { return s.remove + " 1bit-hrx-" + id }
 			same, other := s.dir+"/same/*", s.dir+"/dist/*"
 			s.ai(fmt.Sprintf(`umask 077; cd "$(mktemp -d)"; export LANG=de_DE.UTF-8 TZ=Asia/Tokyo TMPDIR=$PWD
-onebit pkg build --recipe %[1]s/recipe.yaml --tree %[1]s/same-tree --out dist --id aaaaaaa --version v2026.44 --format %[2]s --no-run >/dev/null
-cmp dist/* %[1]s/same/*aaaaaaa*`, s.dir, s.format)) // of another account it is the same to the byte
+onebit pkg build --recipe %[1]s/recipe.yaml --tree %[1]s/same-tree --out dist --id e1e1e1e --version v2026.44 --format %[2]s --no-run >/dev/null
+cmp dist/* %[1]s/same/*e1e1e1e*`, s.dir, s.format)) // of another account it is the same to the byte
 			s.sh(s.install + " " + same)
-			s.wantIntact("aaaaaaa", "bbbbbbb", "ccccccc")
-			s.fails("onebit --yes pkg remove hrx-ccccccc", s.nativeManager.program)
+			s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
+			s.fails("onebit --yes pkg remove hrx-e3e3e3e", s.nativeManager.program)
 
 			// Another package of the same name never takes its place.
 			if s.again != "" {
 				s.fails(s.again+" "+other, "holds another package of that name")
-				s.wantIntact("aaaaaaa", "bbbbbbb", "ccccccc")
+				s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
 			}
 
 			// A user's unit runs it: whatever it is taken away by refuses.
 			s.ai("systemctl --user daemon-reload; systemctl --user start $unit")
-			if got := s.live(); got != "aaaaaaa" {
+			if got := s.live(); got != "e1e1e1e" {
 				t.Errorf("runs %s", got)
 			}
 			if s.again != "" { // with its own files it may be
-				s.sh(s.again + " " + s.dir + "/same/*aaaaaaa*")
-				s.wantIntact("aaaaaaa", "bbbbbbb", "ccccccc")
+				s.sh(s.again + " " + s.dir + "/same/*e1e1e1e*")
+				s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
 			}
-			s.fails(remove("aaaaaaa"), "1bit-hrx-aaaaaaa is in use: process", "(llama-server) runs from /opt/1bit/1bit-hrx-aaaaaaa")
+			s.fails(remove("e1e1e1e"), "1bit-hrx-e1e1e1e is in use: process", "(llama-server) runs from /opt/1bit/1bit-hrx-e1e1e1e")
 			s.ai("systemctl --user stop $unit")
-			s.fails(remove("aaaaaaa"), "is in use: "+s.host.Home+"/.config/systemd/user/"+nativeUnit+".d/hrx.conf names it")
-			s.wantIntact("aaaaaaa", "bbbbbbb", "ccccccc")
+			s.fails(remove("e1e1e1e"), "is in use: "+s.host.Home+"/.config/systemd/user/"+nativeUnit+".d/hrx.conf names it")
+			s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
 			if s.format == "deb" {
-				s.aptKeeps("1bit-hrx-aaaaaaa")
+				s.aptKeeps("1bit-hrx-e1e1e1e")
 			}
 
 			// Switched away so often that no rollback would need it any more.
 			s.ai("systemctl --user start $unit")
-			for _, id := range []string{"bbbbbbb", "ccccccc", "bbbbbbb"} {
+			for _, id := range []string{"e2e2e2e", "e3e3e3e", "e2e2e2e"} {
 				s.ai("onebit pkg switch $unit hrx-" + id + " --restart --watch 300ms")
 				if got := s.live(); got != id {
 					t.Errorf("after the switch to %s it runs %s", id, got)
 				}
-				if id == "bbbbbbb" {
-					s.fails(remove("aaaaaaa"), "is in use")
+				if id == "e2e2e2e" {
+					s.fails(remove("e1e1e1e"), "is in use")
 				}
 			}
 			s.ai("rm ~/.config/systemd/user/$unit.d/hrx.conf; systemctl --user daemon-reload")
-			s.sh(remove("aaaaaaa"))
-			s.wantIntact("bbbbbbb", "ccccccc")
-			if left := s.sh("find /etc /opt/1bit /usr /var/lib /run -xdev -name '*aaaaaaa*'"); left != "" {
+			s.sh(remove("e1e1e1e"))
+			s.wantIntact("e2e2e2e", "e3e3e3e")
+			if left := s.sh("find /etc /opt/1bit /usr /var/lib /run -xdev -name '*e1e1e1e*'"); left != "" {
 				t.Errorf("left behind: %s", left)
 			}
-			s.fails(remove("ccccccc"), "is in use", "names it") // what a rollback would go to
-			s.sh(s.install + " " + s.dir + "/same/*aaaaaaa*")
-			s.wantIntact("aaaaaaa", "bbbbbbb", "ccccccc")
+			s.fails(remove("e3e3e3e"), "is in use", "names it") // what a rollback would go to
+			s.sh(s.install + " " + s.dir + "/same/*e1e1e1e*")
+			s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
 
 			s.ai("systemctl --user stop $unit; rm -r ~/.config/systemd/user/$unit ~/.config/systemd/user/$unit.d; systemctl --user daemon-reload")
-			s.sh(remove("aaaaaaa") + " 1bit-hrx-bbbbbbb 1bit-hrx-ccccccc")
+			s.sh(remove("e1e1e1e") + " 1bit-hrx-e2e2e2e 1bit-hrx-e3e3e3e")
 			if left := s.sh("ls -A /opt/1bit 2>/dev/null | grep -v '^[.]1bit-staging$' || true\n{ " + s.leftovers + "; } || true"); left != "" {
 				t.Errorf("left behind: %s", left)
 			}

@@ -181,6 +181,10 @@ func testPackageGone(t *testing.T, in *inside) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
 	touch := func() error {
 		return errors.Join(os.Chmod(program, 0o755), os.WriteFile(program, append(data, '#'), 0o755))
 	}
@@ -196,7 +200,8 @@ func testPackageGone(t *testing.T, in *inside) {
 	}
 	t.Cleanup(func() {
 		_ = os.Rename(away, dir)
-		if err := os.WriteFile(program, data, 0o755); err != nil {
+		err := errors.Join(os.WriteFile(program, data, 0o755), os.Chmod(program, before.Mode()), os.Chtimes(program, before.ModTime(), before.ModTime()))
+		if err != nil {
 			t.Error(err)
 		}
 	})

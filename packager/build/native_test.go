@@ -281,7 +281,7 @@ func TestNativeMetadata(t *testing.T) {
 			t.Errorf("deb: %s is %q, want %q", field, got, want)
 		}
 	}
-	if got := programOutput(t, "ar", "t", deb); got != "debian-binary\ncontrol.tar.gz\ndata.tar.gz\n" {
+	if got := programOutput(t, "bsdtar", "-tf", deb); got != "debian-binary\ncontrol.tar.gz\ndata.tar.gz\n" {
 		t.Errorf("deb: members %q", got)
 	}
 	query := func(format string) string {
