@@ -19,6 +19,9 @@ const (
 // printDifference writes a difference for people: what was lost comes first.
 func printDifference(w io.Writer, d diffDocument) error {
 	fmt.Fprintf(w, "%s -> %s\n", sideText(d.From), sideText(d.To))
+	if d.VersionChange != "" {
+		fmt.Fprintf(w, "version: %s\n", d.VersionChange)
+	}
 	if d.Same {
 		_, err := fmt.Fprintln(w, "nothing differs")
 		return err
@@ -60,17 +63,16 @@ func printFixChanges(w io.Writer, fixes []packager.FixChange) {
 }
 
 func printPin(w io.Writer, p movedPin) {
-	dirty := ""
-	if p.Dirty {
-		dirty = ", with changes that no commit holds"
-	}
+	from, to := shortCommit(p.From)+dirtyNote(p.FromDirty), shortCommit(p.To)+dirtyNote(p.ToDirty)
 	switch {
 	case p.From == "":
-		fmt.Fprintf(w, "pin %s: new, at %s%s\n", p.Component, shortCommit(p.To), dirty)
+		fmt.Fprintf(w, "pin %s: new, at %s\n", p.Component, to)
 	case p.To == "":
-		fmt.Fprintf(w, "pin %s: gone, was at %s\n", p.Component, shortCommit(p.From))
+		fmt.Fprintf(w, "pin %s: gone, was at %s\n", p.Component, from)
+	case !packager.PinChange{From: p.From, To: p.To}.Moved():
+		fmt.Fprintf(w, "pin %s: %s -> %s, the same commit with changes that no commit holds\n", p.Component, from, to)
 	default:
-		fmt.Fprintf(w, "pin %s: %s -> %s%s", p.Component, shortCommit(p.From), shortCommit(p.To), dirty)
+		fmt.Fprintf(w, "pin %s: %s -> %s", p.Component, from, to)
 		if p.Note != "" {
 			fmt.Fprintf(w, " (%s)\n", ui.Clean(p.Note))
 			return
@@ -83,6 +85,14 @@ func printPin(w io.Writer, p movedPin) {
 		printCommits(w, "+", p.Commits)
 		printCommits(w, "-", p.Dropped)
 	}
+}
+
+// dirtyNote marks what has a checkout with changes in it.
+func dirtyNote(dirty bool) string {
+	if dirty {
+		return " (dirty)"
+	}
+	return ""
 }
 
 func printCommits(w io.Writer, sign string, commits []commitDocument) {
@@ -136,8 +146,11 @@ func printFileChanges(w io.Writer, d *packager.Difference) {
 
 // growth is a number of bytes with its sign.
 func growth(n int64) string {
-	if n < 0 {
+	switch {
+	case n < 0:
 		return "-" + ui.Size(-n)
+	case n == 0:
+		return "same size"
 	}
 	return "+" + ui.Size(n)
 }

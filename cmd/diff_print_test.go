@@ -41,10 +41,11 @@ func TestPrintDifference(t *testing.T) {
 		pin.Commits = append(pin.Commits, commitDocument{"2222222222", "came", "2026-01-02T00:00:00Z"})
 	}
 	doc := diffDocument{
-		From: diffSide{Package: "hrx-a"}, To: diffSide{Package: "hrx-b", Version: "2026.44.0"}, Difference: d,
+		From: diffSide{Package: "hrx-a"}, To: diffSide{Package: "hrx-b", Version: "2026.44.0"}, Difference: d, VersionChange: "newer",
 		Pins: []movedPin{
 			{Component: "engine", To: "4444444"}, {Component: "kernels", From: "5555555"}, pin,
-			{Component: "x", From: "1", To: "1", Dirty: true, Note: "no checkout"},
+			{Component: "x", From: "1", To: "1", Dirty: true, FromDirty: true, Commits: []commitDocument{}},
+			{Component: "y", From: "2", To: "3", Dirty: true, ToDirty: true, Note: "no checkout"},
 		},
 	}
 	var b strings.Builder
@@ -52,6 +53,7 @@ func TestPrintDifference(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `hrx-a -> hrx-b 2026.44.0
+version: newer
 fix LOST: e#3 three (reverted by 1a2b3c4)
 fix UNKNOWN now: e#2 (the new package says nothing of it)
 fix gained: e#1 one (ancestor of the pin)
@@ -61,9 +63,10 @@ pin kernels: gone, was at 5555555
 pin llama.cpp: 111111111 -> 222222222, 22 commits, 1 commit DROPPED
 ` + strings.Repeat("  + 222222222 2026-01-02 came\n", 20) + `  + and 2 more: -o json lists them
   - 333333333 2026-01-01 went\x1b[2J
-pin x: 1 -> 1, with changes that no commit holds (no checkout)
+pin x: 1 (dirty) -> 1, the same commit with changes that no commit holds
+pin y: 2 -> 3 (dirty) (no checkout)
 files: 11 added, 1 removed, 1 changed; 2.9 KiB -> 1000 B (-2.0 KiB)
-  ~ touched (+0 B)
+  ~ touched (same size)
   + new\x1b[2J (+2.0 KiB)
   - gone (-2.0 KiB)
 ` + "  + small0 (+1 B)\n  + small1 (+1 B)\n  + small2 (+1 B)\n  + small3 (+1 B)\n  + small4 (+1 B)\n  + small5 (+1 B)\n  + small6 (+1 B)\n" + `  and 3 smaller: -o json lists them

@@ -27,11 +27,12 @@ func newPkgDiffCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B [--source NAME=DIR]… [--changes FILE]",
 		Short: "Show what package B has that A has not, and the other way round",
-		Long: `Compare two packages, each an archive file or the name of an installed one: fixes gained
-and lost, pins moved, files, sizes, and what the host must have. With --source NAME=DIR,
-a git checkout, the commits between two pins are listed: those that came, and those that
-were dropped where the pin went back or sideways. Nothing is fetched; what a checkout
-does not hold is said.
+		Long: `Compare two packages, each an archive file or an installed one: which version is newer,
+fixes gained and lost, pins moved, files, sizes, and what the host must have. "(dirty)"
+is a pin whose checkout had changes that no commit holds. With --source NAME=DIR, a git
+checkout, the commits between two pins are listed: those that came, and those that were
+dropped where the pin went back or sideways. Nothing is fetched; what a checkout does not
+hold is said.
 
 With -o json all files are listed, in text the ten that weigh most. --changes writes the
 moved pins and their commits to a file, for a release page.`,
@@ -53,12 +54,14 @@ type commitDocument struct {
 	Date    string `json:"date"` // when the author made it, RFC 3339
 }
 
-// movedPin is a pin that moved. Commits and Dropped are null where they could not be listed, and Note says why.
+// movedPin is a pin that moved, or one of a checkout with changes. Commits and Dropped are null where they could not be listed, and Note says why.
 type movedPin struct {
 	Component string           `json:"component"`
 	From      string           `json:"from"`
 	To        string           `json:"to"`
 	Dirty     bool             `json:"dirty,omitempty"`
+	FromDirty bool             `json:"from_dirty,omitempty"`
+	ToDirty   bool             `json:"to_dirty,omitempty"`
 	Commits   []commitDocument `json:"commits"`
 	Dropped   []commitDocument `json:"dropped"`
 	Note      string           `json:"note,omitempty"`
@@ -78,10 +81,12 @@ type diffSide struct {
 }
 
 type diffDocument struct {
-	From diffSide   `json:"from"`
-	To   diffSide   `json:"to"`
-	Same bool       `json:"same"`
-	Pins []movedPin `json:"pins"`
+	From diffSide `json:"from"`
+	To   diffSide `json:"to"`
+	// VersionChange is what B's tag is to A's: newer, older, same, same rank or not comparable; "" if neither has one.
+	VersionChange string     `json:"version_change"`
+	Same          bool       `json:"same"`
+	Pins          []movedPin `json:"pins"`
 	*packager.Difference
 }
 
@@ -104,6 +109,7 @@ func (a *app) runPkgDiff(ctx context.Context, from, to string, opts pkgDiffOptio
 		return err
 	}
 	doc := diffDocument{From: sides[0], To: sides[1], Difference: packager.Compare(manifests[0], manifests[1]), Pins: []movedPin{}}
+	doc.VersionChange = versionChange(manifests[0], manifests[1])
 	doc.Same = doc.Difference.Same()
 	for _, pin := range doc.Difference.Pins {
 		moved, err := commitsBetween(ctx, pin, checkouts[pin.Component])
@@ -139,9 +145,12 @@ func openCheckouts(ctx context.Context, sources map[string]string, manifests [2]
 
 // commitsBetween lists the commits that a pin moved over, or says why it cannot.
 func commitsBetween(ctx context.Context, pin packager.PinChange, c *source.Checkout) (movedPin, error) {
-	moved := movedPin{Component: pin.Component, From: pin.From, To: pin.To, Dirty: pin.Dirty}
+	moved := movedPin{
+		Component: pin.Component, From: pin.From, To: pin.To,
+		Dirty: pin.Dirty, FromDirty: pin.FromDirty, ToDirty: pin.ToDirty,
+	}
 	switch {
-	case pin.From == "" || pin.To == "":
+	case pin.From == "" || pin.To == "" || !pin.Moved():
 		moved.Commits, moved.Dropped = []commitDocument{}, []commitDocument{}
 		return moved, nil
 	case c == nil:

@@ -54,6 +54,18 @@ func versionNote(from, to *packager.Manifest) string {
 	return ""
 }
 
+// versionChange says in a word what the version of to is to that of from, "" if neither has one. The versions of
+// two flavours have no order.
+func versionChange(from, to *packager.Manifest) string {
+	switch {
+	case from.Tag == "" && to.Tag == "":
+		return ""
+	case from.Flavour != to.Flavour && from.Tag != to.Tag:
+		return version.NotComparable
+	}
+	return version.Describe(from.Tag, to.Tag)
+}
+
 // preNote says what was read into a lone number after a hyphen, which others take for a packager's revision.
 func preNote(tags ...version.Tag) string {
 	for _, t := range tags {

@@ -29,6 +29,23 @@ func TestVersionNote(t *testing.T) {
 	}
 }
 
+func TestVersionChange(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"hrx v2026.44", "hrx v2026.45", "newer"},
+		{"hrx v2026.44", "hrx v2026.43.1", "older"},
+		{"hrx v2026.44", "hrx v2026.44", "same"},
+		{"hrx v2026.44", "hrx v2026.044", "same rank"},
+		{"hrx v26.8.0", "hrx v2026.44", "not comparable"},
+		{"hrx v2026.44", "vulkan v2026.45", "not comparable"},
+		{"hrx v2026.44", "hrx ", "not comparable"},
+		{"hrx ", "hrx ", ""},
+	} {
+		if got := versionChange(tagged(c.from, "1"), tagged(c.to, "2")); got != c.want {
+			t.Errorf("%s to %s: %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}
+
 func tagged(text, id string) *packager.Manifest {
 	flavour, tag, _ := strings.Cut(text, " ")
 	return &packager.Manifest{Flavour: flavour, ID: id, Tag: tag}

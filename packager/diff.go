@@ -31,9 +31,15 @@ type PinChange struct {
 	From      string `json:"from"`
 	To        string `json:"to"`
 	// Dirty is true if either checkout had changes that no commit holds: even
-	// the same commit is then not the same source.
-	Dirty bool `json:"dirty,omitempty"`
+	// the same commit is then not the same source. FromDirty and ToDirty say
+	// which.
+	Dirty     bool `json:"dirty,omitempty"`
+	FromDirty bool `json:"from_dirty,omitempty"`
+	ToDirty   bool `json:"to_dirty,omitempty"`
 }
+
+// Moved is false of a component that is at the same commit in both.
+func (c PinChange) Moved() bool { return !sameCommit(c.From, c.To) }
 
 // Kinds of change of a fix. What only one package speaks of is unknown in the
 // other: a package without an answer does not say no.
@@ -159,12 +165,13 @@ func comparePins(a, b []Component) []PinChange {
 	each(byName(a, name), byName(b, name), func(name string, from, to *Component) {
 		c := PinChange{Component: name}
 		if from != nil {
-			c.From, c.Dirty = from.Commit, from.Dirty
+			c.From, c.FromDirty = from.Commit, from.Dirty
 		}
 		if to != nil {
-			c.To, c.Dirty = to.Commit, c.Dirty || to.Dirty
+			c.To, c.ToDirty = to.Commit, to.Dirty
 		}
-		if c.Dirty || !sameCommit(c.From, c.To) {
+		c.Dirty = c.FromDirty || c.ToDirty
+		if c.Dirty || c.Moved() {
 			changes = append(changes, c)
 		}
 	})

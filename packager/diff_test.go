@@ -38,7 +38,7 @@ func TestCompare(t *testing.T) {
 			Difference{Pins: []PinChange{{Component: "engine", From: "1111111aa", To: "3333333"}}}},
 		"pin longer": {func(m *Manifest) { m.Components[0].Commit = "1111111aabb" }, Difference{}},
 		"pin dirty": {func(m *Manifest) { m.Components[0].Dirty = true },
-			Difference{Pins: []PinChange{{Component: "engine", From: "1111111aa", To: "1111111aa", Dirty: true}}}},
+			Difference{Pins: []PinChange{{Component: "engine", From: "1111111aa", To: "1111111aa", Dirty: true, ToDirty: true}}}},
 		"pin added and gone": {func(m *Manifest) { m.Components[1] = Component{Name: "kernels", Commit: "4444444"} },
 			Difference{Pins: []PinChange{{Component: "kernels", To: "4444444"}, {Component: "llama.cpp", From: "2222222"}}}},
 		"fix gained": {func(m *Manifest) { m.Fixes[1].Carried, m.Fixes[1].How = &yes, "ancestor" },
