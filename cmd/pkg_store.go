@@ -161,8 +161,9 @@ func newPkgVerifyCommand(a *app) *cobra.Command {
 		Use: "verify [ID…]", Short: "Check every byte of installed packages", Args: between(0, -1),
 		ValidArgsFunction: a.completePackages,
 		Long: `Check every file of the named packages, or of all, against the manifest: digest, size,
-mode, link target, and files that do not belong there; then look on this host for the
-libraries that its programs need. Ends with 5 if anything is not right or missing.`,
+mode, link target, and files that do not belong there; then look on this host for what it
+requires and for the libraries that its programs need. Ends with 5 if anything is not
+right or missing.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgVerify(cmd.Context(), args) },
 	}
 }
@@ -182,6 +183,9 @@ func (a *app) runPkgVerify(ctx context.Context, ids []string) error {
 		bar.Close()
 		if err != nil {
 			return err
+		}
+		for _, what := range a.host().Unmet(p.Manifest) {
+			v.Problems, v.OK = append(v.Problems, store.Problem{Path: ".", What: what, Host: true}), false
 		}
 		ok = ok && v.OK
 		doc.Packages = append(doc.Packages, v)

@@ -15,17 +15,23 @@ import (
 // Missing lists what a package wants of the host and the host has not: its requirements, and what its programs
 // would not find of libraries. It reads no more than the headers of those libraries.
 func (h *Host) Missing(m *packager.Manifest) []string {
-	var out []string
-	for _, r := range m.Requires {
-		if problem := h.unmet(r); problem != "" {
-			out = append(out, problem)
-		}
-	}
+	out := h.Unmet(m)
 	for _, p := range (linkage.Host{Root: h.Root}).Missing(m) {
 		if p.Path == "." {
 			out = append(out, "it "+p.What)
 		} else {
 			out = append(out, p.Path+" "+p.What)
+		}
+	}
+	return out
+}
+
+// Unmet lists the requirements of a package, but for libraries, that the host does not meet.
+func (h *Host) Unmet(m *packager.Manifest) []string {
+	var out []string
+	for _, r := range m.Requires {
+		if problem := h.unmet(r); problem != "" {
+			out = append(out, problem)
 		}
 	}
 	return out

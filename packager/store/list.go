@@ -126,7 +126,7 @@ func (s *Store) describe(p *Package, raw []byte, info fs.FileInfo) error {
 	p.native = s.readNative(filepath.Base(p.Path))
 	switch {
 	case p.native != nil:
-		p.InstalledBy = p.native.format
+		p.InstalledBy, p.InstalledAt = p.native.format, p.native.since
 	case p.Imported:
 		p.InstalledBy = InstalledByImport
 	default:

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // nativeName is the folder in a data home with a file for each package that
@@ -18,16 +20,32 @@ const (
 )
 
 // native is a package manager that a package belongs to.
-type native struct{ format, program, removal string }
+type native struct {
+	format, program, removal string
+	since                    time.Time // when it put the package there
+}
 
 // readNative reads the mark of a folder in the data home; nil without one.
 func (s *Store) readNative(base string) *native {
-	b, err := os.ReadFile(filepath.Join(s.Dir, nativeName, base))
+	name := filepath.Join(s.Dir, nativeName, base)
+	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil
 	}
-	words := strings.Fields(string(b))
-	format, name := "", base
+	n := nativeOf(strings.Fields(string(b)), base)
+	// Every file carries the time of the build. When the mark's inode changed
+	// last is the machine's own word.
+	if info, err := os.Lstat(name); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			n.since = time.Unix(st.Ctim.Unix())
+		}
+	}
+	return n
+}
+
+// nativeOf reads the words of a mark.
+func nativeOf(words []string, name string) *native {
+	format := ""
 	if len(words) > 0 {
 		format = words[0]
 	}
@@ -36,11 +54,11 @@ func (s *Store) readNative(base string) *native {
 	}
 	switch format {
 	case "deb":
-		return &native{format, "dpkg", "apt-get remove " + name}
+		return &native{format: format, program: "dpkg", removal: "apt-get remove " + name}
 	case "rpm":
-		return &native{format, "rpm", "dnf remove " + name + " (or rpm -e " + name + ")"}
+		return &native{format: format, program: "rpm", removal: "dnf remove " + name + " (or rpm -e " + name + ")"}
 	case "archlinux":
-		return &native{format, "pacman", "pacman -R " + name}
+		return &native{format: format, program: "pacman", removal: "pacman -R " + name}
 	}
-	return &native{format, "another package manager", "remove it with that"}
+	return &native{format: format, program: "another package manager", removal: "remove it with that"}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // twoStores are a user's store that also sees the machine's.
@@ -109,10 +110,17 @@ func TestNative(t *testing.T) {
 		if p := install(t, s, "a", "1"); p.InstalledBy != InstalledByUs {
 			t.Errorf("installed by %q", p.InstalledBy)
 		}
-		write(t, filepath.Join(s.Dir, ".1bit-native", "1bit-hrx-a"), mark)
+		marked := filepath.Join(s.Dir, ".1bit-native", "1bit-hrx-a")
+		write(t, marked, mark)
+		if err := os.Chtimes(marked, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
 		p, err := s.Find(context.Background(), "a")
 		if err != nil || p.InstalledBy != strings.Join(strings.Fields(mark)[:min(1, len(strings.Fields(mark)))], "") {
 			t.Fatalf("%q: %v, %v", mark, p, err)
+		}
+		if age := time.Since(p.InstalledAt); age < 0 || age > time.Hour {
+			t.Errorf("%q: installed at %v", mark, p.InstalledAt)
 		}
 		if err := s.Remove(context.Background(), p, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", mark, err)

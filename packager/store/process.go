@@ -16,8 +16,11 @@ import (
 
 // processes tell of packages that processes refer to: by their program,
 // working directory or root, by what they have open or mapped, by their
-// environment or their command line. In a user's store the user's own
-// processes count, and what is to be seen of others; in a shared one all do.
+// environment or their command line. In a user's store what is to be seen of
+// them counts. The kernel hides a process from its own account only if it
+// changed its rights, as (sd-pam) and ssh-agent do, or asked for it; no program
+// of a package does. In a shared store one that cannot be read may need any
+// package.
 type processes struct {
 	proc   string
 	shared bool
@@ -95,21 +98,9 @@ func (ps *processes) read(pid int) {
 		note(f.what, b, err)
 	}
 	ps.uses = append(ps.uses, u)
-	if denied && (ps.shared || owns(dir)) {
+	if denied && ps.shared {
 		ps.unread = append(ps.unread, "perhaps used by "+u.who+", which cannot be read")
 	}
-}
-
-// owns tells whether a process is this account's. One that the kernel hides
-// from its own account counts as root's, and root's own store is not held up
-// by those, such as a container's first process.
-func owns(dir string) bool {
-	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() == 0 {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
 }
 
 func idOf(info fs.FileInfo, err error) (fileID, bool) {
