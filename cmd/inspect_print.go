@@ -54,6 +54,18 @@ func printManifest(w io.Writer, m *packager.Manifest, digest string) error {
 			rows = append(rows, []string{"", "  " + f.Off + " turns it off"})
 		}
 	}
+	for _, row := range [][]string{{"machine", m.Machine}, {"GPU targets", join(m.GPUTargets)}, {"glibc", m.Glibc}} {
+		if row[1] != "" {
+			rows = append(rows, row)
+		}
+	}
+	for _, l := range m.HostLibraries {
+		where := ""
+		if len(l.Dirs) > 0 {
+			where = ", looked for in " + join(l.Dirs)
+		}
+		rows = append(rows, []string{"host library", l.Name + "  (for " + l.NeededBy + where + ")"})
+	}
 	for _, r := range m.Requires {
 		need := r.Kind + " " + r.Name
 		if r.Value != "" {

@@ -27,7 +27,7 @@ func newPkgDiffCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B [--source NAME=DIR]… [--changes FILE]",
 		Short: "Show what package B has that A has not, and the other way round",
-		Long: `Compare two packages, each an archive file or an installed one: which version is newer,
+		Long: `Compare two packages, each an archive or an installed one's name or folder: which is newer,
 fixes gained and lost, pins moved, files, sizes, and what the host must have. "(dirty)"
 is a pin whose checkout had changes that no commit holds. With --source NAME=DIR, a git
 checkout, the commits between two pins are listed: those that came, and those that were

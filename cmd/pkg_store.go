@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -117,7 +118,10 @@ func (a *app) installed(p *store.Package) string {
 
 func newPkgInspectCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect FILE|ID", Short: "Show what a package says of itself", Args: between(1, 1),
+		Use: "inspect FILE|ID|DIR", Short: "Show what a package says of itself", Args: between(1, 1),
+		Long: `Show the manifest of an archive, or of an installed package named by its id or folder: its
+version and digest, the commits it was made of, entry points, fixes, the machine, GPU
+targets and glibc it is for, and what it needs of its host. -o json has the files too.`,
 		ValidArgsFunction: a.completePackages,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPkgInspect(cmd.Context(), args[0]) },
 	}
@@ -136,12 +140,16 @@ func (a *app) runPkgInspect(ctx context.Context, what string) error {
 	return a.show(doc, func(w io.Writer) error { return printManifest(w, m, digest) })
 }
 
-// manifest reads what an archive file or an installed package says of itself.
+// manifest reads what an archive file or an installed package, by its name or folder, says of itself.
 func (a *app) manifest(ctx context.Context, what string) (*packager.Manifest, string, error) {
-	if info, err := os.Stat(what); err == nil && info.IsDir() {
-		return nil, "", usagef("%s is a folder: name an archive, or an installed package (1bit pkg list)", what)
-	}
-	if isFile(what) {
+	info, err := os.Stat(what)
+	folder := err == nil && info.IsDir()
+	switch {
+	case folder:
+		if what, err = filepath.Abs(what); err != nil {
+			return nil, "", err
+		}
+	case isFile(what):
 		m, err := packager.ReadManifest(ctx, what, packager.NoLimits())
 		if err != nil {
 			return nil, "", err
@@ -150,7 +158,10 @@ func (a *app) manifest(ctx context.Context, what string) (*packager.Manifest, st
 		return m, digest, err
 	}
 	p, err := a.store().Find(ctx, what)
-	if err != nil {
+	switch {
+	case folder && errors.Is(err, store.ErrNotInstalled):
+		return nil, "", usagef("%s is a folder and no installed package: name an archive, or one that 1bit pkg list shows", what)
+	case err != nil:
 		return nil, "", err
 	}
 	return p.Manifest, p.Digest, nil
