@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,8 @@ func newPkgListCommand(a *app) *cobra.Command {
 		Use: "list [--fix ID]", Short: "List the installed packages", Args: between(0, 0),
 		Long: `List the installed packages, a user's own and those of /opt/1bit, with their state: ok,
 touched (something about the folder differs from what was installed: 1bit pkg verify
-tells what) or broken.
+tells what) or broken. "(dirty)" after the version: a checkout that it was made of had
+changes that no commit holds.
 
 With --fix only those that carry a fix, and how that was established when they were built;
 those of which it is unknown are listed as such. Unknown is never yes.`,
@@ -51,14 +53,16 @@ func (a *app) runPkgList(ctx context.Context, opts pkgListOptions) error {
 		Packages []listedPackage `json:"packages"`
 	}{Packages: []listedPackage{}}
 	known := knownFixes(packages)
-	rows := [][]string{{"PACKAGE", "VERSION", "STATE", "SIZE", "INSTALLED", "USED BY"}}
+	rows := [][]string{{"PACKAGE", "VERSION", "STATE", "SIZE", "INSTALLED"}}
 	if opts.fix != "" {
 		rows[0] = append(rows[0], "FIX", "HOW")
 	}
+	rows[0] = append(rows[0], "USED BY")
 	for _, p := range packages {
 		l := listed(p)
 		l.UsedBy = append(l.UsedBy, usage.Of(p)...)
-		row := []string{l.Name, or(p.Manifest.Version, p.Manifest.Tag), l.State, ui.Size(l.Size), a.installed(p), or(join(l.UsedBy), "-")}
+		v := strings.TrimSpace(or(l.Version, l.Tag) + dirtyNote(l.Dirty))
+		row := []string{l.Name, v, l.State, ui.Size(l.Size), a.installed(p)}
 		if opts.fix != "" {
 			l.Fix = fixOf(p.Manifest, opts.fix)
 			if !slices.Contains(known, opts.fix) || l.Fix.Carried != nil && !*l.Fix.Carried {
@@ -67,7 +71,7 @@ func (a *app) runPkgList(ctx context.Context, opts pkgListOptions) error {
 			row = append(row, carriedWord(l.Fix.Carried), l.Fix.How)
 		}
 		doc.Packages = append(doc.Packages, l)
-		rows = append(rows, row)
+		rows = append(rows, append(row, or(join(l.UsedBy), "-")))
 	}
 	return a.show(doc, func(w io.Writer) error {
 		var err error

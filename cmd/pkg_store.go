@@ -84,6 +84,7 @@ type listedPackage struct {
 	Name        string   `json:"name"`
 	Version     string   `json:"version"`
 	Tag         string   `json:"tag"`
+	Dirty       bool     `json:"dirty"` // of a checkout with changes that no commit holds
 	Digest      string   `json:"digest"`
 	Path        string   `json:"path"`
 	Size        int64    `json:"size"`
@@ -97,8 +98,9 @@ type listedPackage struct {
 }
 
 func listed(p *store.Package) listedPackage {
+	dirty := slices.ContainsFunc(p.Manifest.Components, func(c packager.Component) bool { return c.Dirty })
 	return listedPackage{
-		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version, Tag: p.Manifest.Tag,
+		ID: p.Manifest.ID, Flavour: p.Manifest.Flavour, Name: p.Name, Version: p.Manifest.Version, Tag: p.Manifest.Tag, Dirty: dirty,
 		Digest: p.Digest, Path: p.Path, Size: p.Size, Imported: p.Imported, State: p.State,
 		InstalledAt: p.InstalledAt.UTC().Format("2006-01-02T15:04:05Z"), InstalledBy: p.InstalledBy, UsedBy: []string{},
 	}
