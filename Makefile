@@ -16,7 +16,7 @@ demo:
 test: check
 	internal/demo/setup.sh
 	$(GO) run ./internal/realengine/cmd/realengine fetch
-	$(GO) test -count=1 ./...
+	$(GO) test -count=1 -timeout 14m ./...
 
 check:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these files"; exit 1; }

@@ -14,9 +14,9 @@ import (
 )
 
 type pkgBuildOptions struct {
-	recipe, tree, out, version, id, level, format string
-	noRun, allowDirty                             bool
-	sources                                       []string
+	recipe, tree, out, version, id, level string
+	noRun, allowDirty                     bool
+	sources, formats                      []string
 }
 
 func newPkgBuildCommand(a *app) *cobra.Command {
@@ -44,7 +44,9 @@ With --format deb,rpm,archlinux it also is a package for dpkg, rpm or pacman (ne
 --version), which goes to /opt/1bit beside others and cannot be removed while a process
 or a unit uses it.
 
-Prints the path of every file, and on standard error what the entry points answered.`,
+Prints the path of every file, and on standard error what the entry points answered, if
+none of them said a commit, the fixes that are not carried or unknown, and what the host
+must have that no dependency of a native package says; --quiet leaves these out.`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPkgBuild(cmd.Context(), opts) },
 	}
@@ -54,7 +56,7 @@ Prints the path of every file, and on standard error what the entry points answe
 	f.StringVar(&opts.out, "out", "", "folder for the archive (required)")
 	f.StringVar(&opts.version, "version", "", "release tag, such as v2026.44")
 	f.StringVar(&opts.level, "level", string(packager.LevelDefault), "how hard to compress: fast, default or best (best needs the program zstd)")
-	f.StringVar(&opts.format, "format", build.FormatArchive, "what to write, of "+strings.Join(build.Formats(), ", ")+" (with commas in between)")
+	f.StringArrayVar(&opts.formats, "format", []string{build.FormatArchive}, "what to write, of "+strings.Join(build.Formats(), ", ")+" (with commas in between, or repeat it)")
 	f.StringVar(&opts.id, "id", "", "id (default: the first seven digits of the engine's commit)")
 	f.StringArrayVar(&opts.sources, "source", nil, "git checkout that a component was built from, as NAME=DIR (repeat for more)")
 	f.BoolVar(&opts.allowDirty, "allow-dirty", false, "let checkouts have changes that no commit holds; the package says so")
@@ -91,7 +93,7 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 	if err := packager.CheckLevel(packager.Level(opts.level)); err != nil {
 		return usagef("--level: %w", err)
 	}
-	formats, err := build.ParseFormats(opts.format)
+	formats, err := build.ParseFormats(strings.Join(opts.formats, ","))
 	if err != nil {
 		return usagef("--format: %w", err)
 	}
@@ -131,7 +133,10 @@ func (a *app) runPkgBuild(ctx context.Context, opts pkgBuildOptions) error {
 		doc.Pins[c.Name] = c.Commit
 	}
 	return a.show(doc, func(w io.Writer) error {
-		sayTrials(a.stderr, r.Trials)
+		if !a.flags.quiet {
+			sayTrials(a.stderr, r.Trials)
+			sayNotes(a.stderr, r)
+		}
 		for _, p := range r.Packages {
 			if _, err := fmt.Fprintln(w, p.Path); err != nil {
 				return err

@@ -30,7 +30,7 @@ trivial to roll back. Only the owner restarts.`,
 	f.StringVar(&a.flags.dataHome, "data-home", "", "folder of the packages (default $XDG_DATA_HOME, system /opt/1bit)")
 	f.StringVar(&a.flags.stateHome, "state-home", "", "folder of journal and locks (default $XDG_STATE_HOME/1bit, system /var/lib/1bit)")
 	f.BoolVar(&a.flags.yes, "yes", false, "answer yes to questions other than the owner's")
-	f.BoolVar(&a.flags.quiet, "quiet", false, "no progress")
+	f.BoolVar(&a.flags.quiet, "quiet", false, "no progress, and no notes on a build")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours (also NO_COLOR)")
 	f.StringVar(&a.flags.logLevel, "log-level", "warn", "log on standard error: debug, info, warn or error")
 	for flag, values := range map[string][]string{

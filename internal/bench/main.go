@@ -24,9 +24,15 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	inHost := flag.String("switch-in", "", "measure the switch here, with the files of this folder (used inside the test host)")
+	samplesIn := flag.String("make-samples", "", "write the trees to measure with into this folder, from the engine tree that is the argument")
 	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch")
 	flag.Parse()
-	err := measure(ctx, *inHost, *only)
+	var err error
+	if *samplesIn != "" {
+		err = makeSamples(*samplesIn, flag.Arg(0))
+	} else {
+		err = measure(ctx, *inHost, *only)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

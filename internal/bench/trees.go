@@ -39,32 +39,37 @@ const (
 )
 
 // samples are the real engine tree, one of many small files and one of a single large file. The contents of the
-// two are pieces of the engine's own files, so that they compress as engines do.
+// two are pieces of the engine's own files, so that they compress as engines do. A process of its own makes them: the
+// kernel counts what a parent held as a child's memory.
 func (b *bench) samples() ([]sample, error) {
-	source, err := pieces(b.tree)
-	if err != nil {
-		return nil, err
-	}
-	small, big := filepath.Join(b.work, "small"), filepath.Join(b.work, "big")
-	for _, dir := range []string{small, big} {
-		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "1bit"), []byte("#!/bin/sh\necho version: none\n"), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	if err := writeSmall(small, source, 0, smallFiles); err != nil {
-		return nil, err
-	}
-	if err := writeBig(filepath.Join(big, "data", "kernels.bin"), source); err != nil {
+	if _, err := timed(b.ctx, filepath.Join(b.bin, "bench"), "-make-samples", b.work, b.tree); err != nil {
 		return nil, err
 	}
 	return []sample{
 		{"engine", b.tree, recipe, 9},
-		{"2000_small", small, plainRecipe, 9},
-		{"2GiB_file", big, plainRecipe, 1},
+		{"2000_small", filepath.Join(b.work, "small"), plainRecipe, 9},
+		{"2GiB_file", filepath.Join(b.work, "big"), plainRecipe, 1},
 	}, nil
+}
+
+func makeSamples(work, tree string) error {
+	source, err := pieces(tree)
+	if err != nil {
+		return err
+	}
+	small, big := filepath.Join(work, "small"), filepath.Join(work, "big")
+	for _, dir := range []string{small, big} {
+		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "1bit"), []byte("#!/bin/sh\necho version: none\n"), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := writeSmall(small, source, smallFiles); err != nil {
+		return err
+	}
+	return writeBig(filepath.Join(big, "data", "kernels.bin"), source)
 }
 
 // pieces reads the engine's larger files, as material.
@@ -84,9 +89,9 @@ func pieces(tree string) ([]byte, error) {
 	return all, err
 }
 
-// writeSmall writes the small files number from to number to, of 1 to 16 KiB.
-func writeSmall(dir string, source []byte, from, to int) error {
-	for i := from; i < to; i++ {
+// writeSmall writes small files, of 1 to 16 KiB.
+func writeSmall(dir string, source []byte, count int) error {
+	for i := range count {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		n := 1<<10 + r.IntN(15<<10)
 		at := r.IntN(len(source) - n)

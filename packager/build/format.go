@@ -49,6 +49,10 @@ type Package struct {
 	Size         int64  // in bytes
 	SHA256       string // 64 hex digits
 	AlreadyThere bool   // the same bytes were there before
+	// Undeclared is what the host must have and a dependency of this format
+	// does not say, such as "device /dev/kfd"; none of the archive, which has
+	// no dependencies.
+	Undeclared []string
 }
 
 // extensions are what the names of files end in. A release page changes

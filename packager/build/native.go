@@ -94,7 +94,7 @@ func (o *Options) archiveProgress() func(done, total int64) {
 // and compared with the manifest. On an error it removes what this build wrote,
 // the archive too.
 func (o *Options) writeFormats(ctx context.Context, m *packager.Manifest, digest string, w *workFolder, archive *output) ([]Package, error) {
-	written := map[string]Package{FormatArchive: {FormatArchive, archive.path, archive.size, archive.sha256, archive.alreadyThere}}
+	written := map[string]Package{FormatArchive: {FormatArchive, archive.path, archive.size, archive.sha256, archive.alreadyThere, nil}}
 	formats := o.Formats
 	if len(formats) == 0 {
 		formats = []string{FormatArchive}
@@ -141,7 +141,7 @@ func (o *Options) writeNatives(ctx context.Context, n *native, w *workFolder, wr
 		if err != nil {
 			return err
 		}
-		written[format] = Package{format, out.path, out.size, out.sha256, out.alreadyThere}
+		written[format] = Package{format, out.path, out.size, out.sha256, out.alreadyThere, n.undeclared(format)}
 		if o.Progress != nil {
 			size := n.manifest.Size()
 			o.Progress(size*int64(i+2), size*int64(len(formats)+1))

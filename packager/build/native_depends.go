@@ -75,6 +75,32 @@ func (n *native) depends(format string) []string {
 	return out
 }
 
+// undeclared are what the host must have and no dependency says. A library of
+// a required folder comes with the folder.
+func (n *native) undeclared(format string) []string {
+	var out []string
+	libraries := n.libraries()
+	for _, q := range n.manifest.Requires {
+		switch {
+		case q.Kind == packager.RequireLibrary:
+			libraries = append(libraries, q.Name)
+		case q.Value != "":
+			out = append(out, q.Kind+" "+q.Name+"="+q.Value)
+		default:
+			out = append(out, q.Kind+" "+q.Name)
+		}
+	}
+	slices.Sort(libraries)
+	for _, name := range slices.Compact(libraries) {
+		known := slices.ContainsFunc(distributed, func(d struct{ library, deb, arch string }) bool { return d.library == name })
+		ofFolder := slices.ContainsFunc(n.manifest.HostLibraries, func(l packager.HostLibrary) bool { return l.Name == name && len(l.Dirs) > 0 })
+		if !known && !ofFolder && (format != FormatRPM || !slices.Contains(n.libraries(), name)) {
+			out = append(out, packager.RequireLibrary+" "+name)
+		}
+	}
+	return out
+}
+
 // libraries are the host's libraries that its package manager can know,
 // sorted. glibc's own come with the C library.
 func (n *native) libraries() []string {

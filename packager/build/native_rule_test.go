@@ -86,6 +86,16 @@ func TestNativeNeeds(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", format, diff)
 		}
 	}
+	n.manifest.Requires = append(n.manifest.Requires, packager.Requirement{Kind: packager.RequireKernelParameter, Name: "amdgpu.x", Value: "0"})
+	for format, want := range map[string][]string{
+		FormatDeb:  {"path /opt/rocm-therock", "kernel_parameter amdgpu.x=0", "library libnobody.so.3"},
+		FormatArch: {"path /opt/rocm-therock", "kernel_parameter amdgpu.x=0", "library libnobody.so.3"},
+		FormatRPM:  {"path /opt/rocm-therock", "kernel_parameter amdgpu.x=0"},
+	} {
+		if diff := cmp.Diff(want, n.undeclared(format)); diff != "" {
+			t.Errorf("%s, undeclared (-want +got):\n%s", format, diff)
+		}
+	}
 }
 
 func TestNativeRefuses(t *testing.T) {

@@ -133,17 +133,22 @@ func (t *transcript) String() string { return string(t.head) + string(t.tail) }
 
 // version returns the line that has the word version in it, else the first.
 func (t *transcript) version() string {
-	first := ""
 	for line := range strings.Lines(string(t.head)) {
-		line = printable(line)
 		if strings.Contains(strings.ToLower(line), "version") {
-			return line
-		}
-		if first == "" {
-			first = line
+			return printable(line)
 		}
 	}
-	return first
+	return t.first()
+}
+
+// first returns the first line with something in it.
+func (t *transcript) first() string {
+	for line := range strings.Lines(string(t.head)) {
+		if line = printable(line); line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // ending is the last lines for an error, without the folder that the package

@@ -29,8 +29,14 @@ type Trial struct {
 	// if it did not answer.
 	Version string
 	// Answered is false where the program started and ended with an error of
-	// its own: it does not know --version.
+	// its own: it does not know --version, or does not work.
 	Answered bool
+	// Status is what it ended with, 0 if it answered.
+	Status int
+	// Said is the first line of what it said when it did not answer.
+	Said string
+	// Commits are those that it says it is of.
+	Commits []string
 }
 
 // tryPackage unpacks an archive beside the output, starts its programs unless
@@ -116,7 +122,10 @@ func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string
 		} else if r.status == 0 {
 			one.Answered, one.Version = true, r.said.version()
 			printed[entry] = r.said.String()
+			one.Commits = printedCommits(printed[entry])
 			answered++
+		} else {
+			one.Status, one.Said = r.status, strings.ReplaceAll(r.said.first(), dir+"/", "")
 		}
 		trials = append(trials, one)
 	}

@@ -42,7 +42,7 @@ func TestTrial(t *testing.T) {
 		"answers":      "#!/bin/sh\necho 'load_backend: loaded CPU'; echo 'version: 10605 (86c33b5d5)' >&2\n",
 		"first-line":   "#!/bin/sh\necho; echo '\033[1mtool 7\a'; echo more\n",
 		"says-nothing": "#!/bin/sh\n",
-		"unknown":      "#!/bin/sh\necho 'usage: unknown -m FILE' >&2; exit 2\n",
+		"unknown":      "#!/bin/sh\necho \"$0: usage: unknown -m FILE\" >&2; exit 2\n",
 		"minus-one":    "#!/bin/sh\nexit 255\n",
 		"same":         "-> answers",
 		"asked":        "#!/bin/sh\necho \"version $*\"\n",
@@ -51,13 +51,13 @@ func TestTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Trial{
-		{"answers", "version: 10605 (86c33b5d5)", true},
-		{"asked", "version --version", true},
-		{"first-line", "[1mtool 7", true},
-		{"minus-one", "", false},
-		{"same", "version: 10605 (86c33b5d5)", true},
-		{"says-nothing", "", true},
-		{"unknown", "", false},
+		{Entry: "answers", Version: "version: 10605 (86c33b5d5)", Answered: true, Commits: []string{"86c33b5d5"}},
+		{Entry: "asked", Version: "version --version", Answered: true},
+		{Entry: "first-line", Version: "[1mtool 7", Answered: true},
+		{Entry: "minus-one", Status: 255},
+		{Entry: "same", Version: "version: 10605 (86c33b5d5)", Answered: true, Commits: []string{"86c33b5d5"}},
+		{Entry: "says-nothing", Answered: true},
+		{Entry: "unknown", Status: 2, Said: "unknown: usage: unknown -m FILE"},
 	}
 	if diff := cmp.Diff(want, trials); diff != "" {
 		t.Error(diff)
