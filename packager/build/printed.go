@@ -11,28 +11,38 @@ import (
 )
 
 var (
-	// Upstream's and our own builds print "version: 10605 (86c33b5d5)",
-	// Debian's "version: 0.7.0 (build 11669, commit Debian)".
-	inParentheses = regexp.MustCompile(`\(([0-9a-f]{7,64})(?:-dirty)?\)`)
-	afterCommit   = regexp.MustCompile(`(?i:\bcommit)[:= ]+([0-9a-f]{7,64})\b`)
-	allDigits     = regexp.MustCompile(`^[0-9]+$`)
-	builtWith     = regexp.MustCompile(`(?i)\bbuilt with\b.*`)
+	allDigits = regexp.MustCompile(`^[0-9]+$`)
+	builtWith = regexp.MustCompile(`(?i)\bbuilt with\b.*`)
 )
 
+// commitForms are how programs say a commit. Where a number stands in the same
+// form, digits alone are none.
+var commitForms = []struct {
+	form    *regexp.Regexp
+	numbers bool // another number may stand there
+}{
+	// Upstream's and our own builds print "version: 10605 (86c33b5d5)",
+	// Debian's "version: 0.7.0 (build 11669, commit Debian)".
+	{regexp.MustCompile(`\(([0-9a-f]{7,64})(?:-dirty)?(?:, (?:clean|dirty))?\)`), true},
+	{regexp.MustCompile(`(?i:\bcommit)[:= ]+([0-9a-f]{7,64})\b`), false},
+	{regexp.MustCompile(`(?i:\b(?:git|rev|revision))[:= ]+([0-9a-f]{7,64})\b`), true},
+	// git describe, v2026.44-5-g0123abc, and build metadata, 2026.44+0123abc.
+	{regexp.MustCompile(`[0-9A-Za-z]-[0-9]+-g([0-9a-f]{7,64})\b`), false},
+	{regexp.MustCompile(`[0-9A-Za-z]\+([0-9a-f]{7,64})\b`), true},
+}
+
 // printedCommits finds the commits in what a program prints as its version.
-// In parentheses a number of digits alone is a build's, not a commit; what
-// follows "built with" is the compiler's.
+// What follows "built with" is the compiler's.
 func printedCommits(text string) []string {
 	var found []string
 	for line := range strings.Lines(text) {
 		line = builtWith.ReplaceAllString(line, "")
-		for _, m := range inParentheses.FindAllStringSubmatch(line, -1) {
-			if !allDigits.MatchString(m[1]) {
-				found = append(found, m[1])
+		for _, c := range commitForms {
+			for _, m := range c.form.FindAllStringSubmatch(line, -1) {
+				if !c.numbers || !allDigits.MatchString(m[1]) {
+					found = append(found, m[1])
+				}
 			}
-		}
-		for _, m := range afterCommit.FindAllStringSubmatch(line, -1) {
-			found = append(found, m[1])
 		}
 	}
 	return found

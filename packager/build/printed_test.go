@@ -26,7 +26,25 @@ func TestPrintedCommits(t *testing.T) {
 		"Commit: 00adc2bX":                                              nil,
 		"recommit 00adc2b":                                              nil,
 		"commit: 00adc2b" + strings.Repeat("0", 33):                     {"00adc2b" + strings.Repeat("0", 33)},
-		"": nil,
+		"1bit v2026.44-5-g0123abc":                                      {"0123abc"},
+		"1bit v2026.44-5-g1234567-dirty":                                {"1234567"},
+		"1bit 2026.44.0+0123abcde":                                      {"0123abcde"},
+		"1bit 2026.44.0+0123abcde.dirty":                                {"0123abcde"},
+		"1bit 2026.44.0+20261130":                                       nil,
+		"1bit 2026.44.0+rocm7":                                          nil,
+		"1bit 2026.44.0+0123ab":                                         nil,
+		"1bit 2026.44.0+0123abcz":                                       nil,
+		"1bit git 0123abcde":                                            {"0123abcde"},
+		"1bit (git: 0123abcde)":                                         {"0123abcde"},
+		"1bit git 2.47.3":                                               nil,
+		"1bit rev 0123abcde, Revision=1234567a":                         {"0123abcde", "1234567a"},
+		"1bit revision 20261130":                                        nil,
+		"1bit prev 0123abcde":                                           nil,
+		"1bit (0123abcde, clean), x (1234abcde, dirty)":                 {"0123abcde", "1234abcde"},
+		"1bit (0123abcde, gcc)":                                         nil,
+		"1bit 0123abcde":                                                nil,
+		"1bit model-5-g":                                                nil,
+		"":                                                              nil,
 	} {
 		if diff := cmp.Diff(want, printedCommits(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
@@ -57,6 +75,7 @@ func TestComparePins(t *testing.T) {
 
 func FuzzPrintedCommits(f *testing.F) {
 	f.Add("version: 10605 (86c33b5d5)")
+	f.Add("1bit v2026.44-5-g0123abc 1+0123abc git 0123abc (0123abc, clean)")
 	f.Add("version: 0.7.0 (build 11669, commit Debian)\nbuilt with (abcdef1)")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range printedCommits(text) {
