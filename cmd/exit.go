@@ -72,6 +72,7 @@ type errorClass struct {
 var errorClasses = []errorClass{
 	{build.ErrRecipe, exitUsage, ""},
 	{build.ErrUnfit, exitFailed, ""},
+	{build.ErrDifferent, exitIntegrity, ""},
 	{build.ErrDirty, exitRefused, "--allow-dirty makes a package that says so"},
 	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, or require less"},
 	{acceptance.ErrPlan, exitUsage, ""},
@@ -80,7 +81,7 @@ var errorClasses = []errorClass{
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
 	{store.ErrInUse, exitRefused, "switch the service to another package, or take the package out of the files that are named, first"},
 	{store.ErrRefused, exitRefused, ""},
-	{store.ErrDifferent, exitIntegrity, "a package is never replaced: build it under another id, or remove the installed one"},
+	{store.ErrDifferent, exitIntegrity, "a package is never replaced: give it another id with --id when it is built, or remove the installed one"},
 	{store.ErrBusy, exitBusy, "try again when the other command has ended"},
 	{packager.ErrIntegrity, exitIntegrity, "nothing was changed"},
 	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},

@@ -73,7 +73,7 @@ type Result struct {
 // what the recipe asks of the tree wrap [ErrRecipe]; a package that would not
 // work where it is installed wraps [ErrUnfit]; a checkout with changes wraps
 // [ErrDirty], a required fix that is not carried [ErrFixMissing]; another archive of the same
-// name in Out wraps fs.ErrExist. After an error Out holds what it held.
+// name in Out wraps [ErrDifferent] and fs.ErrExist. After an error Out holds what it held.
 func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	recipe, err := LoadRecipe(o.RecipePath)
 	if err != nil {

@@ -146,7 +146,7 @@ func TestBuildOverExisting(t *testing.T) {
 	}
 	before := read(t, first.Path)
 	o.Version = "v2026.45"
-	if _, err := Build(context.Background(), o); !errors.Is(err, fs.ErrExist) {
+	if _, err := Build(context.Background(), o); !errors.Is(err, fs.ErrExist) || !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "--id") {
 		t.Errorf("another build of that name: %v", err)
 	}
 	if !bytes.Equal(before, read(t, first.Path)) {

@@ -70,7 +70,7 @@ refuse_other() {
     there=$(sha256sum <"$dir/1bit-package.json") || there=unreadable
     there=${there%% *}
     if [ "sha256:$there" != "$digest" ]; then
-        echo "$dir holds another package of that name (digest sha256:$there, not $digest): no package is replaced by another of its name: remove it first, or build this one with another id" >&2
+        echo "$dir holds another package of that name (digest sha256:$there, not $digest): no package is replaced by another of its name: remove it first, or give this one another id when it is built (--id)" >&2
         exit 1
     fi
     return 0

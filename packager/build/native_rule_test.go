@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -111,7 +110,7 @@ func TestNativeRefuses(t *testing.T) {
 		}, ErrFormat, `spell the target "llama"`},
 		"another file of that name": {func(o *Options, _ string) error {
 			return errors.Join(os.MkdirAll(o.Out, 0o755), os.WriteFile(filepath.Join(o.Out, "1bit-hrx-3092596-linux-x86_64.rpm"), nil, 0o644))
-		}, fs.ErrExist, "move it away"},
+		}, ErrDifferent, "with --id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := makeTree(t)

@@ -16,6 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrDifferent is wrapped when another file, or another package, has the name
+// of one that is built.
+var ErrDifferent = errors.New("a package is never replaced by another of its name")
+
 type output struct {
 	path         string
 	size         int64
@@ -26,7 +30,7 @@ type output struct {
 // writeOutput makes the file at path with what write writes: whole, synced
 // and in one step, or not at all. Before it gets its name, check, which may be
 // nil, sees what was written. If the same bytes are there already they stay;
-// other bytes are an error that wraps fs.ErrExist.
+// other bytes are an error that wraps [ErrDifferent] and fs.ErrExist.
 func writeOutput(ctx context.Context, path string, write func(io.Writer) error, check func(io.Reader) error) (*output, error) {
 	dir := filepath.Dir(path)
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
@@ -141,7 +145,7 @@ func compare(ctx context.Context, path string, want *output) error {
 	if err != nil {
 		return err
 	}
-	different := fmt.Errorf("another file of that name is there: move it away or build into another folder: %w", fs.ErrExist)
+	different := fmt.Errorf("%w: give this one another id with --id, or build into another folder: %w", ErrDifferent, fs.ErrExist)
 	if !info.Mode().IsRegular() || info.Size() != want.size {
 		return different
 	}
