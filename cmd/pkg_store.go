@@ -22,10 +22,11 @@ func newPkgInstallCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install FILE",
 		Short: "Install a package beside the others",
-		Long: `Install a package archive: every file is checked against the manifest while it is
-unpacked into a staging folder, synced, and the whole gets its name in one rename.
-A package that is there already is left as it is; nothing that runs is touched. What the
-package needs and this host lacks is a warning.
+		Long: `Install a package archive (.tar.zst; a .deb, .rpm or .pkg.tar.zst is for its own manager):
+every file is checked against the manifest while it is unpacked into a staging folder,
+synced, and the whole gets its name in one rename. A package that is there already is
+left as it is; nothing that runs is touched. What the package needs and this host lacks
+is a warning.
 
 An archive that asks for more than the limits below is refused before it is unpacked, or
 as soon as it shows; each limit can be raised.`,
@@ -39,6 +40,9 @@ as soon as it shows; each limit can be raised.`,
 }
 
 func (a *app) runPkgInstall(ctx context.Context, file string, limits packager.Limits) error {
+	if err := refuseNative(file); err != nil {
+		return err
+	}
 	bar := a.progress("install")
 	defer bar.Close()
 	st := a.store()
@@ -152,6 +156,9 @@ func (a *app) manifest(ctx context.Context, what string) (*packager.Manifest, st
 			return nil, "", err
 		}
 	case isFile(what):
+		if err := refuseNative(what); err != nil {
+			return nil, "", err
+		}
 		m, err := packager.ReadManifest(ctx, what, packager.NoLimits())
 		if err != nil {
 			return nil, "", err
