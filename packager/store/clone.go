@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minClone is the smallest file, in bytes, whose blocks are shared: one block
-// of most file systems.
-const minClone = 4 << 10
+// minClone is the smallest file, in bytes, whose blocks are shared. Sharing
+// those of a smaller one takes longer than writing it.
+const minClone = 64 << 10
 
 // cloner lets the files of a new package share the blocks of identical files
 // of installed ones, where the file system can (FICLONE). The inodes stay
