@@ -74,7 +74,7 @@ var errorClasses = []errorClass{
 	{build.ErrUnfit, exitFailed, ""},
 	{build.ErrDifferent, exitIntegrity, ""},
 	{build.ErrDirty, exitRefused, "--allow-dirty makes a package that says so"},
-	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, or require less"},
+	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, commit what is dirty in it, fetch what its history lacks, or require less"},
 	{acceptance.ErrPlan, exitUsage, ""},
 	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},

@@ -25,7 +25,7 @@ trivial to roll back. Only the owner restarts.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	f := root.PersistentFlags()
 	f.StringVarP(&a.flags.output, "output", "o", "text", "output format: text or json")
-	f.StringVar(&a.flags.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/1bit/config.yaml)")
+	f.StringVar(&a.flags.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/1bit/config.yaml, system /etc/1bit/config.yaml)")
 	f.StringVar(&a.flags.scope, "scope", "", "systemd scope: user or system (default user, as root system)")
 	f.StringVar(&a.flags.dataHome, "data-home", "", "folder of the packages (default $XDG_DATA_HOME, system /opt/1bit)")
 	f.StringVar(&a.flags.stateHome, "state-home", "", "folder of journal and locks (default $XDG_STATE_HOME/1bit, system /var/lib/1bit)")

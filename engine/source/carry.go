@@ -40,9 +40,9 @@ func (c *Checkout) Carries(ctx context.Context, pin, fix string) (Carriage, erro
 		switch {
 		case full[i] != "":
 		case len(c.edges) > 0:
-			return unknown("%s is not in this checkout, whose history is shallow: %s", short(id), unshallow), nil
+			return unknown("%s is not in this checkout, whose history is shallow: %s", id, unshallow), nil
 		default:
-			return unknown("%s is not in this checkout: fetch it", short(id)), nil
+			return unknown("%s is not in this checkout: fetch it", id), nil
 		}
 	}
 	h := &history{c: c, pin: full[0], applied: map[string]bool{}}

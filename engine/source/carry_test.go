@@ -368,12 +368,12 @@ var stories = []story{
 	}, yes, "ancestor of the pin"},
 	{"not there", func(r *repo, _ map[string]string) (string, string) {
 		_, fix := begin(r)
-		return fix, strings.Repeat("ab", 20)
-	}, dunn, "abababa is not in this checkout: fetch it"},
+		return fix, "ababababa"
+	}, dunn, "ababababa is not in this checkout: fetch it"},
 	{"a file's id, no commit's", func(r *repo, names map[string]string) (string, string) {
 		_, fix := begin(r)
 		names["blob"] = r.git("rev-parse", "HEAD:kernel.c")
-		return fix, names["blob"]
+		return fix, names["blob"][:7]
 	}, dunn, "{blob} is not in this checkout: fetch it"},
 }
 
@@ -434,7 +434,7 @@ func TestCarriesShallow(t *testing.T) {
 		check(t, clone(t, "1"), names, pin, pin, yes, "the pin itself")
 	})
 	t.Run("the fix is missing", func(t *testing.T) {
-		check(t, clone(t, "2"), names, pin, fix, dunn, fix[:7]+" is not in this checkout, whose history is shallow: git fetch --unshallow")
+		check(t, clone(t, "2"), names, pin, fix, dunn, fix+" is not in this checkout, whose history is shallow: git fetch --unshallow")
 	})
 	t.Run("the fix is the edge", func(t *testing.T) {
 		check(t, clone(t, "5"), names, pin, fix, dunn, "the history is shallow: "+fix[:7]+" is at its edge: git fetch --unshallow")

@@ -13,7 +13,7 @@ import (
 // audit does what the dynamic loader would do with the package and writes what
 // it needs of a host into the manifest. What would not work elsewhere is an
 // error that names every problem and wraps [ErrUnfit].
-func audit(ctx context.Context, m *packager.Manifest, c *content, tree string) error {
+func audit(ctx context.Context, r *Recipe, m *packager.Manifest, c *content, tree string) error {
 	objects, err := c.objects(ctx, m.Files)
 	if err != nil {
 		return err
@@ -28,10 +28,33 @@ func audit(ctx context.Context, m *packager.Manifest, c *content, tree string) e
 		for _, p := range l.Problems {
 			text = append(text, p.Path+" "+p.What)
 		}
+		if name := missing(l); name != "" {
+			text = append(text, remedy(r, name))
+		}
 		return fmt.Errorf("%s: %w", strings.Join(text, "\n"), ErrUnfit)
 	}
 	m.Machine, m.GPUTargets, m.Glibc, m.HostLibraries = l.Machine, l.GPUTargets, l.Glibc, l.Host
 	return nil
+}
+
+// missing is the first library that a file needs and that nobody provides, ""
+// if there is none.
+func missing(l *linkage.Linkage) string {
+	for _, p := range l.Problems {
+		if p.Library != "" && l.Inside[p.Path][p.Library] == "" && l.Elsewhere[p.Path][p.Library] == "" {
+			return p.Library
+		}
+	}
+	return ""
+}
+
+// remedy says what a recipe does about a library that is missing.
+func remedy(r *Recipe, library string) string {
+	declare := fmt.Sprintf("requires: - library: %s asks it of the host", library)
+	if r.FixRunpath {
+		return "in the recipe, " + declare + "; fix_runpath did not find it in the tree"
+	}
+	return "in the recipe, fix_runpath: true brings in what the tree has; " + declare
 }
 
 // spellings are the absolute paths of a build tree: as it was given and without

@@ -126,7 +126,7 @@ func Build(ctx context.Context, o Options) (_ *Result, err error) {
 	if err := c.hash(ctx, m.Files); err != nil {
 		return nil, fmt.Errorf("read tree: %w", err)
 	}
-	if err := audit(ctx, m, c, o.Tree); err != nil {
+	if err := audit(ctx, recipe, m, c, o.Tree); err != nil {
 		return nil, err
 	}
 	digest, err := check(recipe, m, o.Tree)

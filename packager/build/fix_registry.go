@@ -41,7 +41,7 @@ func ParseFixRegistry(name string, b []byte) (*FixRegistry, error) {
 	reg := &FixRegistry{file: name}
 	d := &decoder{file: name}
 	for i, item := range d.items(root, "the registry") {
-		f := d.fix(item, fmt.Sprintf("[%d]", i))
+		f := d.fix(item, fixKey(item, i+1))
 		if d.err == nil && slices.ContainsFunc(reg.Fixes, func(g packager.Fix) bool { return g.ID == f.ID }) {
 			d.fail(item, f.ID, "is there twice: remove one")
 		}
@@ -52,6 +52,16 @@ func ParseFixRegistry(name string, b []byte) (*FixRegistry, error) {
 	}
 	slices.SortFunc(reg.Fixes, func(a, b packager.Fix) int { return strings.Compare(a.ID, b.ID) })
 	return reg, nil
+}
+
+// fixKey names a fix in errors: by its number, and its id if it has one.
+func fixKey(n *yaml.Node, number int) string {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if id := n.Content[i+1]; n.Content[i].Value == "id" && id.Kind == yaml.ScalarNode {
+			return fmt.Sprintf("fix %d (%q)", number, id.Value)
+		}
+	}
+	return fmt.Sprintf("fix %d", number)
 }
 
 func (d *decoder) fix(n *yaml.Node, key string) packager.Fix {

@@ -44,17 +44,17 @@ func TestParseFixRegistryErrors(t *testing.T) {
 	for name, c := range map[string]struct{ registry, want string }{
 		"empty":        {"", `f\.yaml: is empty`},
 		"a mapping":    {"fixes: []\n", `f\.yaml:1: the registry: is a mapping: write it as a list`},
-		"unknown key":  {replace("  off:", "  on:"), `f\.yaml:5: \[0\]\.on: unknown key: remove it or use one of id, title, component, commits, off`},
-		"no commits":   {replace("  commits: [00adc2b]\n", ""), `f\.yaml:1: \[0\]\.commits: missing: add it`},
-		"no title":     {replace("  title: decode-split race\n", ""), `f\.yaml:1: \[0\]\.title: missing`},
-		"empty list":   {replace("[00adc2b]", "[]"), `f\.yaml:1: \[0\]: fix engine#140 names no commit`},
-		"a branch":     {replace("00adc2b", "main"), `f\.yaml:1: \[0\]: commit "main" of fix engine#140`},
-		"commit twice": {replace("[1234567, 12345e7]", "[1234567, 1234567]"), `f\.yaml:9: \[1\]\.commits: "1234567" is there twice`},
+		"unknown key":  {replace("  off:", "  on:"), `f\.yaml:5: fix 1 \("engine#140"\)\.on: unknown key: remove it or use one of id, title, component, commits, off`},
+		"no commits":   {replace("  commits: [00adc2b]\n", ""), `f\.yaml:1: fix 1 \("engine#140"\)\.commits: missing: add it`},
+		"no title":     {replace("  title: decode-split race\n", ""), `f\.yaml:1: fix 1 \("engine#140"\)\.title: missing`},
+		"empty list":   {replace("[00adc2b]", "[]"), `f\.yaml:1: fix 1 \("engine#140"\): fix engine#140 names no commit`},
+		"a branch":     {replace("00adc2b", "main"), `f\.yaml:1: fix 1 \("engine#140"\): commit "main" of fix engine#140`},
+		"commit twice": {replace("[1234567, 12345e7]", "[1234567, 1234567]"), `f\.yaml:9: fix 2 \("engine#123"\)\.commits: "1234567" is there twice`},
 		"id twice":     {replace("engine#123", "engine#140"), `f\.yaml:6: engine#140: is there twice`},
-		"bad off":      {replace("ONEBIT_HRX_DECODE_SPLIT=0", "nothing"), `f\.yaml:1: \[0\]: what turns fix engine#140 off`},
-		"bad id":       {replace("engine#140", `"a b"`), `f\.yaml:1: \[0\]: fix "a b" is not named like`},
-		"control":      {replace("decode-split race", `"a\e[31mb"`), `f\.yaml:1: \[0\]: text of fix`},
-		"a word":       {"- x\n", `f\.yaml:1: \[0\]: is a single value`},
+		"bad off":      {replace("ONEBIT_HRX_DECODE_SPLIT=0", "nothing"), `f\.yaml:1: fix 1 \("engine#140"\): what turns fix engine#140 off`},
+		"bad id":       {replace("engine#140", `"a b"`), `f\.yaml:1: fix 1 \("a b"\): fix "a b" is not named like`},
+		"control":      {replace("decode-split race", `"a\e[31mb"`), `f\.yaml:1: fix 1 \("engine#140"\): text of fix`},
+		"a word":       {"- x\n", `f\.yaml:1: fix 1: is a single value`},
 		"too long":     {strings.Repeat("#", maxRecipe+1), `f\.yaml: more than`},
 	} {
 		got, err := ParseFixRegistry("f.yaml", []byte(c.registry))
@@ -126,7 +126,7 @@ func registered(id, component string, commits ...string) string {
 func TestBuildFixes(t *testing.T) {
 	s := newFixScene(t)
 	yes, no := true, false
-	missing := strings.Repeat("ab", 20)
+	missing := "ababababab"
 	registry := registered("e#1", "llama.cpp", s.stays[:10]) + registered("e#2", "llama.cpp", s.gone) + registered("e#3", "llama.cpp", s.elsewhere) +
 		registered("e#4", "engine", s.stays) + registered("e#5", "motor", s.stays) + registered("e#6", "llama.cpp", missing) +
 		registered("e#7", "llama.cpp", s.stays, s.head) + registered("e#8", "llama.cpp", s.stays, missing, s.gone) + registered("e#9", "llama.cpp", s.stays, missing)
@@ -141,10 +141,10 @@ func TestBuildFixes(t *testing.T) {
 		"e#3": {&no, "not in the history of the pin"},
 		"e#4": {nil, "no checkout of engine was given (--source engine=DIR)"},
 		"e#5": {nil, "component motor is not part of this package"},
-		"e#6": {nil, "abababa is not in this checkout: fetch it"},
+		"e#6": {nil, "ababababab is not in this checkout: fetch it"},
 		"e#7": {&yes, s.stays[:7] + " ancestor of the pin; " + s.head[:7] + " the pin itself"},
 		"e#8": {&no, s.gone[:7] + " reverted by " + s.revert[:7]},
-		"e#9": {nil, "abababa abababa is not in this checkout: fetch it"},
+		"e#9": {nil, "abababa ababababab is not in this checkout: fetch it"},
 	}
 	look := func(o Options) {
 		t.Helper()
@@ -170,7 +170,7 @@ func TestBuildFixes(t *testing.T) {
 	o2.AllowDirty = true
 	want["e#1"] = answer{nil, `ancestor of the pin, but "a" has changes that no commit holds`}
 	want["e#7"] = answer{nil, s.stays[:7] + ` ancestor of the pin, but "a" has changes that no commit holds`}
-	want["e#9"] = answer{nil, s.stays[:7] + ` ancestor of the pin, but "a" has changes that no commit holds; abababa abababa is not in this checkout: fetch it`}
+	want["e#9"] = answer{nil, s.stays[:7] + ` ancestor of the pin, but "a" has changes that no commit holds; abababa ababababab is not in this checkout: fetch it`}
 	look(o2)
 }
 

@@ -58,7 +58,7 @@ refuse_in_use() {
     fi
     file=$(unit_naming)
     if [ -n "$file" ]; then
-        echo "$name is in use: $file names it: switch that service to another package first" >&2
+        echo "$name is in use: $file names it: switch that service to another package, or take the package out of that file, first" >&2
         exit 1
     fi
     return 0

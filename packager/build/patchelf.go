@@ -25,7 +25,11 @@ import (
 func (k *relinker) rewrite(ctx context.Context, c *content, w *workFolder) error {
 	program, err := exec.LookPath("patchelf")
 	if err != nil {
-		return fmt.Errorf("rewrite the RUNPATH of %d files: the program patchelf is not here: install the package patchelf: %w", len(k.runpath), exec.ErrNotFound)
+		files := "a file"
+		if n := len(k.runpath); n > 1 {
+			files = fmt.Sprintf("%d files", n)
+		}
+		return fmt.Errorf("rewrite the RUNPATH of %s: the program patchelf is not here: install the package patchelf: %w", files, exec.ErrNotFound)
 	}
 	dir, err := w.sub("rewritten")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRecipe is wrapped by every error about the recipe or about what the
-// recipe asks of the tree.
-var ErrRecipe = errors.New("recipe is wrong")
+// ErrRecipe is wrapped by every error about the recipe, about what it asks of
+// the tree, or about an option beside it.
+var ErrRecipe = errors.New("nothing was built")
 
 const maxRecipe = 1 << 20
 

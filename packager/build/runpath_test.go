@@ -408,6 +408,25 @@ func TestFixRunpathWithoutPatchelf(t *testing.T) {
 	}
 }
 
+// What to do about a missing library is said once, whatever needs it.
+func TestAuditSaysWhatToDo(t *testing.T) {
+	e := &elfTree{t: t, dir: t.TempDir()}
+	e.write(server, "#!/bin/sh\n", 0o755)
+	for _, name := range []string{"hrx/bin/a.so", "hrx/bin/b.so"} {
+		e.write(name, string(testelf.File{Needed: []string{"liblzma.so.5"}}.Bytes()), 0o644)
+	}
+	const declare = "requires: - library: liblzma.so.5 asks it of the host"
+	for more, want := range map[string]string{
+		"":    "\nin the recipe, fix_runpath: true brings in what the tree has; " + declare + ": package is not fit",
+		fixed: "\nin the recipe, " + declare + "; fix_runpath did not find it in the tree: package is not fit",
+	} {
+		_, err := Build(context.Background(), options(t, e.dir, elfRecipe(more, server)))
+		if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), declare) != 1 {
+			t.Errorf("%q: got %v", more, err)
+		}
+	}
+}
+
 // What the audit found is in the manifest, and the machine in the name.
 func TestAuditFillsManifest(t *testing.T) {
 	e := newElfTree(t)

@@ -93,6 +93,9 @@ func (s *Store) own(dir string) (string, error) {
 		return "", err
 	}
 	if home, err := os.Stat(s.Dir); err != nil || !os.SameFile(parent, home) {
+		if _, _, err := split(base); err != nil {
+			base = packager.DirPrefix + "FLAVOUR-ID"
+		}
 		return "", fmt.Errorf("is not in the data home: move it to %s", filepath.Join(s.Dir, base))
 	}
 	if _, _, err := split(base); err != nil {
@@ -160,9 +163,25 @@ func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) 
 		return nil, err
 	}
 	if m.EntryPoints = programs(root, m); len(m.EntryPoints) == 0 {
+		if p := unexecutable(m); p != "" {
+			return nil, fmt.Errorf("%s is not executable: chmod +x it", p)
+		}
 		return nil, fmt.Errorf("holds neither a program 1bit nor programs in %s/llama/bin: not an engine", m.Flavour)
 	}
 	return m, nil
+}
+
+// unexecutable is a file that would be an entry point if it were executable,
+// "" if there is none.
+func unexecutable(m *packager.Manifest) string {
+	for i := range m.Files {
+		f := &m.Files[i]
+		server := path.Base(f.Path) == "llama-server" && strings.HasSuffix(path.Dir(f.Path), "/llama/bin")
+		if f.Type == packager.TypeFile && f.Mode&0o100 == 0 && (server || f.Path == packager.FrontDoorEntry) {
+			return f.Path
+		}
+	}
+	return ""
 }
 
 func scan(root *os.Root, p string) (packager.File, error) {

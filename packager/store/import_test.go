@@ -147,6 +147,14 @@ func TestImportRefuses(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "1bit-hrx-x")
 			return dir, errors.Join(os.Mkdir(dir, 0o755), os.MkdirAll(s.Dir, 0o755))
 		}, "is not in the data home: move it to "},
+		"elsewhere by another name": {func(s *Store) (string, error) {
+			return t.TempDir(), os.MkdirAll(s.Dir, 0o755)
+		}, "/1bit-FLAVOUR-ID"},
+		"not executable": {func(s *Store) (string, error) {
+			dir := filepath.Join(s.Dir, "1bit-hrx-x")
+			write(t, filepath.Join(dir, "hrx/llama/bin/llama-server"), "x")
+			return dir, os.Chmod(filepath.Join(dir, "hrx/llama/bin/llama-server"), 0o644)
+		}, "hrx/llama/bin/llama-server is not executable: chmod +x it"},
 		"below": {func(s *Store) (string, error) {
 			dir := filepath.Join(s.Dir, "deeper", "1bit-hrx-x")
 			return dir, os.MkdirAll(dir, 0o755)
