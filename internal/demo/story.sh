@@ -69,6 +69,7 @@ sed "s|@MODEL@|$stage/model.gguf|" "$stage/soak.yaml" >soak.yaml
 run pkg build --recipe "$stage/recipe.yaml" --tree "$stage/tree" --out dist --version v2026.43 --id 3092596
 run pkg build --recipe "$stage/recipe.yaml" --tree "$stage/tree" --out dist --version v2026.44 --id 7871c71
 run pkg build --recipe "$stage/recipe.yaml" --tree "$stage/tree-broken" --out dist --version v2026.44.1 --id 0bad1ed
+expect "version: newer" pkg diff dist/1bit-hrx-3092596-*.tar.zst dist/1bit-hrx-7871c71-*.tar.zst
 for archive in dist/*.tar.zst; do run pkg install "$archive"; done
 run pkg list
 
@@ -109,3 +110,4 @@ run pkg rollback "$unit"
 run pkg status "$unit"
 run pkg verify
 run pkg history "$unit"
+run pkg gc --dry-run
