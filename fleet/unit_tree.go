@@ -161,7 +161,7 @@ func (t *unitTree) read(path string, skip func(fs.FileInfo) bool) []byte {
 	if !info.Mode().IsRegular() || skip(info) {
 		return nil
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxUnitFile+1))
+	data, err := io.ReadAll(io.LimitReader(systemd.NoWait(f), maxUnitFile+1))
 	if err == nil && len(data) > maxUnitFile {
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxUnitFile)
 	}

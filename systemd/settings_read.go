@@ -131,7 +131,7 @@ func readFile(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a regular file", name)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(NoWait(file), maxFile+1))
 	if err != nil {
 		return nil, err
 	}

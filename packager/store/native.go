@@ -1,9 +1,10 @@
 package store
 
 import (
-	"os"
+	"errors"
+	"io/fs"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 )
@@ -12,6 +13,11 @@ import (
 // the machine's own package manager put there. The file has the folder's name
 // and holds the format, and the package's own name where that is another.
 const nativeName = ".1bit-native"
+
+// A mark is two words at the most, of what names of packages are made of.
+var markWord = regexp.MustCompile(`[0-9A-Za-z@._+:-]+`)
+
+const maxMark = 512 // bytes
 
 // Who installed a package, where it was not this program.
 const (
@@ -28,17 +34,18 @@ type native struct {
 // readNative reads the mark of a folder in the data home; nil without one.
 func (s *Store) readNative(base string) *native {
 	name := filepath.Join(s.Dir, nativeName, base)
-	b, err := os.ReadFile(name)
-	if err != nil {
+	b, info, err := readSmall(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	n := nativeOf(strings.Fields(string(b)), base)
+	if err != nil {
+		return nativeOf(nil, base) // a mark, but not one of ours
+	}
+	n := nativeOf(markWord.FindAllString(string(b[:min(len(b), maxMark)]), 2), base)
 	// Every file carries the time of the build. When the mark's inode changed
 	// last is the machine's own word.
-	if info, err := os.Lstat(name); err == nil {
-		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			n.since = time.Unix(st.Ctim.Unix())
-		}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		n.since = time.Unix(st.Ctim.Unix())
 	}
 	return n
 }
