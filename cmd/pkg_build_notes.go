@@ -25,7 +25,7 @@ func sayNotes(w io.Writer, r *build.Result) {
 	}
 	for _, p := range r.Packages {
 		if len(p.Undeclared) > 0 {
-			fmt.Fprintf(w, "the %s has no dependency that says: %s; 1bit pkg verify looks for that\n", p.Format, ui.Clean(join(p.Undeclared)))
+			fmt.Fprintf(w, "the %s package has no dependency that says: %s; 1bit pkg verify looks for that\n", p.Format, ui.Clean(join(p.Undeclared)))
 		}
 	}
 }
