@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -44,7 +45,8 @@ func byName(list []*Package) {
 
 // lockHomes takes a shared lock on the folders of the other stores that are
 // seen, whose state, with their own locks, this account may not read. A
-// removal there holds its folder alone.
+// removal there holds its folder alone. Anybody else's lock keeps nobody from
+// a switch or a rollback.
 func (s *Store) lockHomes() (unlock func(), err error) {
 	var held []*os.File
 	unlock = func() {
@@ -59,6 +61,9 @@ func (s *Store) lockHomes() (unlock func(), err error) {
 		}
 		held = append(held, d)
 		if err := flockDir(d, unix.LOCK_SH); err != nil {
+			if errors.Is(err, ErrBusy) && heldByStranger(d, s.Proc) {
+				continue
+			}
 			unlock()
 			return nil, err
 		}
