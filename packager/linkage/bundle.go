@@ -2,6 +2,7 @@ package linkage
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -24,6 +25,7 @@ const (
 	maxEntries   = 1 << 10
 	maxList      = 64 << 10 // bytes of a bundle's list
 	maxTargets   = 1 << 10
+	maxFatbins   = 1 << 10 // sections of GPU code, far more than the one that there is
 	scanStep     = 64 << 10
 	firstStep    = 4 << 10 // what is read at first: a list or padding is mostly shorter
 	spareReads   = 64 << 20
@@ -33,114 +35,155 @@ const (
 
 // fatTargets are the processors of the GPU code inside a host's ELF file: of
 // its sections .hip_fatbin. The loader ignores section headers, so damaged
-// ones are no damage: they only hide GPU code.
+// ones are no damage: they only hide GPU code. Sections may be made to overlap
+// by the ten thousand, so every byte is looked at for one of them only.
 func (e *image) fatTargets() ([]string, error) {
-	var found []string
 	sections := e.sections()
+	slices.SortFunc(sections, func(a, b section) int { return cmp.Compare(a.off, b.off) })
+	var merged []section
+	total := uint64(0)
 	for _, s := range sections {
-		targets, err := bundleTargets(e.file, s.Off, int64(s.Size))
-		if err != nil {
+		if last := len(merged) - 1; last >= 0 && s.off < merged[last].end {
+			total += max(s.end, merged[last].end) - merged[last].end
+			merged[last].end = max(s.end, merged[last].end)
+		} else if len(merged) < maxFatbins {
+			merged = append(merged, s)
+			total += s.end - s.off
+		}
+	}
+	scan := newBundleScan(e.file, int64(total))
+	for _, s := range merged {
+		if err := scan.look(s.off, s.end); err != nil {
 			return nil, err
 		}
-		found = append(found, targets...)
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return scan.targets(), nil
 }
 
+// section is where a section is in the file.
+type section struct{ off, end uint64 }
+
 // sections returns the sections .hip_fatbin that are wholly in the file.
-func (e *image) sections() []elf.Section64 {
+func (e *image) sections() []section {
 	size := binary.Size(elf.Section32{})
 	if e.wide {
 		size = binary.Size(elf.Section64{})
 	}
-	if e.head.Shoff == 0 || int(e.head.Shentsize) != size {
+	if e.head.Shoff == 0 || e.head.Shoff > uint64(e.size) || int(e.head.Shentsize) != size {
 		return nil
 	}
-	at := func(i int) (elf.Section64, error) {
-		var s elf.Section64
-		off := e.head.Shoff + uint64(i*size)
-		if e.wide {
-			return s, e.decode(off, &s)
-		}
-		var t elf.Section32
-		err := e.decode(off, &t)
-		return elf.Section64{Name: t.Name, Type: t.Type, Off: uint64(t.Off), Size: uint64(t.Size), Link: t.Link}, err
+	// In one piece: tens of thousands, one at a time, take a while.
+	count := min(int(min((uint64(e.size)-e.head.Shoff)/uint64(size), maxSections)), max(int(e.head.Shnum), 1))
+	table, err := e.bytes(e.head.Shoff, count*size)
+	if err != nil || count == 0 {
+		return nil
 	}
-	count, names := int(e.head.Shnum), int(e.head.Shstrndx)
-	if count == 0 || names == int(elf.SHN_XINDEX) { // too many for the header: the first section tells
-		first, err := at(0)
-		if err != nil {
-			return nil
-		}
-		if count == 0 {
-			count = int(min(first.Size, maxSections))
+	names := int(e.head.Shstrndx)
+	if first := e.section(table); e.head.Shnum == 0 || names == int(elf.SHN_XINDEX) { // too many for the header: the first section tells
+		if e.head.Shnum == 0 {
+			count = int(min((uint64(e.size)-e.head.Shoff)/uint64(size), maxSections, first.Size))
+			if table, err = e.bytes(e.head.Shoff, count*size); err != nil {
+				return nil
+			}
 		}
 		if names == int(elf.SHN_XINDEX) {
 			names = int(first.Link)
 		}
 	}
-	table, err := at(names)
-	if err != nil || table.Size > maxSectionNames {
+	if names >= count {
 		return nil
 	}
-	text, err := e.bytes(table.Off, int(table.Size))
+	list := e.section(table[names*size:])
+	if list.Size > maxSectionNames {
+		return nil
+	}
+	text, err := e.bytes(list.Off, int(list.Size))
 	if err != nil {
 		return nil
 	}
-	var found []elf.Section64
-	for i := range count {
-		s, err := at(i)
-		if err != nil {
-			return found
-		}
+	var found []section
+	for ; len(table) >= size; table = table[size:] {
+		s := e.section(table)
 		whole := s.Off <= uint64(e.size) && s.Size <= uint64(e.size)-s.Off
 		if elf.SectionType(s.Type) == elf.SHT_NOBITS || !whole || uint64(s.Name) >= uint64(len(text)) {
 			continue
 		}
 		if bytes.HasPrefix(text[s.Name:], []byte(fatbinName+"\x00")) {
-			found = append(found, s)
+			found = append(found, section{s.Off, s.Off + s.Size})
 		}
 	}
 	return found
 }
 
-// bundleTargets are the processors of all bundles in n bytes at off. Between
-// two bundles there is padding; what is no bundle is passed over.
+// section reads what matters of a section's header, which b has all of.
+func (e *image) section(b []byte) elf.Section64 {
+	s := elf.Section64{Name: e.order.Uint32(b), Type: e.order.Uint32(b[4:])}
+	if e.wide {
+		s.Off, s.Size, s.Link = e.order.Uint64(b[24:]), e.order.Uint64(b[32:]), e.order.Uint32(b[40:])
+	} else {
+		s.Off, s.Size, s.Link = uint64(e.order.Uint32(b[16:])), uint64(e.order.Uint32(b[20:])), e.order.Uint32(b[24:])
+	}
+	return s
+}
+
+// bundleTargets are the processors of all bundles in n bytes at off.
 func bundleTargets(f *file, off uint64, n int64) ([]string, error) {
-	end := off + uint64(n)
-	var found []string
-	var unpack *unpacker
-	// Lists may be made to overlap, so that far more is read than is there.
-	f = &file{r: &budget{f.r, 4*n + spareReads}, size: f.size}
-	for range maxBundles {
-		at, compressed, err := findBundle(f, off, end)
-		if errors.Is(err, errSpent) {
-			break
+	scan := newBundleScan(f, n)
+	if err := scan.look(off, off+uint64(n)); err != nil {
+		return nil, err
+	}
+	return scan.targets(), nil
+}
+
+// bundleScan looks for bundles in one file. It does so much work and no more:
+// lists may be made to overlap, and compressed ones to unpack to far more than
+// is there.
+type bundleScan struct {
+	f       *file
+	spent   *budget
+	unpack  *unpacker
+	bundles int
+	found   []string
+}
+
+// newBundleScan makes one for n bytes of a file.
+func newBundleScan(f *file, n int64) *bundleScan {
+	spent := &budget{f.r, 4*n + spareReads}
+	return &bundleScan{f: &file{r: spent, size: f.size}, spent: spent}
+}
+
+// look looks from off to end. Between two bundles there is padding; what is no
+// bundle is passed over.
+func (s *bundleScan) look(off, end uint64) error {
+	for ; s.bundles < maxBundles; s.bundles++ {
+		at, compressed, err := findBundle(s.f, off, end)
+		if errors.Is(err, errSpent) || at == end && err == nil {
+			return nil
 		}
 		if err != nil {
-			return nil, err
-		}
-		if at == end {
-			break
+			return err
 		}
 		var ids []string
 		if compressed {
-			if unpack == nil {
-				unpack = &unpacker{}
+			if s.unpack == nil {
+				s.unpack = &unpacker{spent: s.spent}
 			}
-			ids, off = unpack.list(f, at, end)
+			ids, off = s.unpack.list(s.f, at, end)
 		} else {
-			ids, off = readList(f, at, end)
+			ids, off = readList(s.f, at, end)
 		}
 		for _, id := range ids {
-			if t := idTarget(id); t != "" && !slices.Contains(found, t) && len(found) < maxTargets {
-				found = append(found, t)
+			if t := idTarget(id); t != "" && !slices.Contains(s.found, t) && len(s.found) < maxTargets {
+				s.found = append(s.found, t)
 			}
 		}
 	}
-	slices.Sort(found)
-	return found, nil
+	return nil
+}
+
+func (s *bundleScan) targets() []string {
+	slices.Sort(s.found)
+	return s.found
 }
 
 // findBundle finds the next magic number from off on, end if there is none.

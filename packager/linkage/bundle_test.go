@@ -205,3 +205,56 @@ func FuzzBundles(f *testing.F) {
 		}
 	})
 }
+
+// Sections that all are the same bytes are read once, not once for each of
+// them.
+func TestManySectionsOfTheSameBytes(t *testing.T) {
+	const size, count = 1 << 20, 60_000
+	code := make([]byte, size)
+	copy(code[size/2:], bundle(100, hip+"gfx1151"))
+	b := testelf.File{Sections: []testelf.Section{{Name: ".hip_fatbin", Data: code}}}.Bytes()
+	le := binary.LittleEndian
+	table := b[le.Uint64(b[40:]):]
+	names, fat := table[2*64:3*64], table[64:2*64]
+	le.PutUint64(b[40:], uint64(len(b)))
+	b = append(b, make([]byte, 64)...)
+	b = append(b, names...)
+	for i := range uint64(count) {
+		b = append(b, fat...)
+		s := b[len(b)-64:]
+		le.PutUint64(s[24:], le.Uint64(s[24:])+i%4096) // each a little further
+		le.PutUint64(s[32:], le.Uint64(s[32:])-4096)
+	}
+	le.PutUint16(b[60:], count+2)
+	le.PutUint16(b[62:], 1)
+	c := &counted{Reader: bytes.NewReader(b)}
+	o, err := Read(c, int64(len(b)))
+	if err != nil || !slices.Equal(o.GPUTargets, []string{"gfx1151"}) {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if c.n > 2*len(b) {
+		t.Errorf("read %d bytes of %d", c.n, len(b))
+	}
+}
+
+// What compressed bundles unpack to is bounded for the whole file.
+func TestUnpackedIsBounded(t *testing.T) {
+	scan := newBundleScan(&file{}, 0)
+	var plain bytes.Buffer
+	z := zlib.NewWriter(&plain)
+	if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	u, n := &unpacker{spent: scan.spent}, 0
+	for ; n <= spareReads/maxList; n++ {
+		if _, err := u.unpack(0, bytes.NewReader(plain.Bytes())); err != nil {
+			break
+		}
+	}
+	if n != spareReads/maxList {
+		t.Errorf("unpacked %d times", n)
+	}
+}

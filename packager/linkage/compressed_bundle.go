@@ -12,7 +12,10 @@ import (
 )
 
 // unpacker reads the lists of compressed bundles.
-type unpacker struct{ zstd *zstd.Decoder }
+type unpacker struct {
+	spent *budget // what comes out counts as read, too
+	zstd  *zstd.Decoder
+}
 
 var errNoBundle = errors.New("no compressed bundle")
 
@@ -80,6 +83,9 @@ func (u *unpacker) unpack(method uint16, r io.Reader) ([]byte, error) {
 		plain = u.zstd
 	default:
 		return nil, errNoBundle
+	}
+	if u.spent.left -= maxList; u.spent.left < 0 {
+		return nil, errSpent
 	}
 	b := make([]byte, maxList)
 	n, err := io.ReadFull(plain, b)

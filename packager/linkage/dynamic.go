@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -39,8 +38,10 @@ func (e *image) dynamic(o *Object, p *elf.Prog64) error {
 		s, err = e.name(table + off)
 		return s
 	}
+	seen := map[string]bool{}
 	for _, off := range t.needed {
-		if name := text(off); !slices.Contains(o.Needed, name) {
+		if name := text(off); !seen[name] {
+			seen[name] = true
 			o.Needed = append(o.Needed, name)
 		}
 	}

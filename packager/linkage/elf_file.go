@@ -19,10 +19,11 @@ const (
 	maxNeeded       = 4 << 10
 	maxPathEntries  = 1 << 10
 	maxString       = 64 << 10
-	maxTextShare    = 4 // of the names together, in sizes of the file
+	maxTextShare    = 4       // of the names together, in sizes of the file
+	maxText         = 4 << 20 // and in bytes
 	maxSections     = 64 << 10
 	maxSectionNames = 4 << 20
-	maxVersions     = 16 << 10
+	maxVersions     = 4 << 10
 )
 
 // file is the bytes of a file.
@@ -81,8 +82,8 @@ type image struct {
 // name reads a name of the dynamic section.
 func (e *image) name(off uint64) (string, error) {
 	s, err := e.file.text(off)
-	if e.text += int64(len(s)); err == nil && e.text > maxTextShare*e.size {
-		err = fmt.Errorf("its names are longer than itself: %w", ErrMalformed)
+	if e.text += int64(len(s)); err == nil && e.text > min(maxTextShare*e.size, maxText) {
+		err = fmt.Errorf("its names have more than %d bytes: %w", min(maxTextShare*e.size, maxText), ErrMalformed)
 	}
 	if err != nil {
 		return "", err
