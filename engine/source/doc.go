@@ -30,8 +30,8 @@
 //
 // A yes or no becomes unknown when there is reason to doubt it: a later commit
 // titled `Revert "<title>"` without a hash, a trailer "(cherry picked from
-// commit …)" on another patch, a merge that took the other side's version of
-// the fix's files, a shallow history that may have lost something that would
+// commit …)" on another patch, a merge that has the fix's files neither as its
+// side with the fix nor as git merges them by itself, a shallow history that may have lost something that would
 // follow, a partial clone without the files to compare. A commit that is not
 // there at all is unknown too. What nobody can see in history, such as a fix
 // that somebody undid by hand within another change, is not seen here.

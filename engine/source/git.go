@@ -65,28 +65,38 @@ func (e *gitError) Error() string {
 
 // git runs one command in the checkout and returns what it prints.
 func (c *Checkout) git(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	out, code, err := c.run(ctx, nil, stdin, args...)
+	if code != 0 {
+		return nil, err
+	}
+	return out, err
+}
+
+// run is git with more variables; what a command printed that ends with another
+// exit status than 0 comes with the status and the error.
+func (c *Checkout) run(ctx context.Context, env []string, stdin []byte, args ...string) (out []byte, code int, err error) {
 	cmd := exec.CommandContext(ctx, "git", append(settings[:len(settings):len(settings)], args...)...)
 	cmd.Dir = c.Dir
-	cmd.Env = environment(cmd.Environ())
+	cmd.Env = append(environment(cmd.Environ()), env...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
+	err = cmd.Run()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("git %s in %s: %w", args[0], c.Dir, ctx.Err())
+		return nil, 0, fmt.Errorf("git %s in %s: %w", args[0], c.Dir, ctx.Err())
 	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return stdout.Bytes(), nil
+		return stdout.Bytes(), 0, nil
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, fmt.Errorf("ask git about %s: git is not installed: install it, or leave the source out: %w", c.Dir, err)
+		return nil, 0, fmt.Errorf("ask git about %s: git is not installed: install it, or leave the source out: %w", c.Dir, err)
 	case errors.As(err, &exit):
-		return nil, &gitError{args[0], c.Dir, exit.ExitCode(), explain(stderr.String(), exit)}
+		return stdout.Bytes(), exit.ExitCode(), &gitError{args[0], c.Dir, exit.ExitCode(), explain(stderr.String(), exit)}
 	}
-	return nil, fmt.Errorf("run git in %s: %w", c.Dir, err)
+	return nil, 0, fmt.Errorf("run git in %s: %w", c.Dir, err)
 }
 
 // explain passes on git's own words with what to do.
