@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,24 @@ type commit struct {
 	id      string
 	parents []string
 	date    string
-	message string
+	message string // as stored, in whatever encoding
+	// encoding is the header of that name, "" if there is none.
+	encoding string
 }
+
+// opaque tells why the message cannot be searched for ASCII, or "".
+func (c *commit) opaque() string {
+	if c.encoding != "" && !asciiPattern.MatchString(c.encoding) {
+		return fmt.Sprintf("is in the encoding %.20q", c.encoding)
+	}
+	if strings.Contains(c.message, "\x00") {
+		return "is not text"
+	}
+	return ""
+}
+
+// asciiPattern are the encodings in which ASCII stands for itself.
+var asciiPattern = regexp.MustCompile(`(?i)^(?:utf-?8|(?:us-)?ascii|iso-?8859-?[0-9]{1,2}|latin-?[0-9]{1,2}|(?:windows-|cp)125[0-8]|cp?(?:437|850|852|866|1252)|koi8-?[ru]|euc-?(?:jp|kr|cn|tw)|gb18030|gbk|gb2312|big5|s(?:hift)?[-_]?jis|cp932|cp936|cp949)$`)
 
 func (c *commit) subject() string {
 	text, _, _ := strings.Cut(strings.TrimLeft(c.message, "\n"), "\n\n")
@@ -44,6 +61,27 @@ func (c *Checkout) commits(ctx context.Context, ids []string) (map[string]*commi
 		return nil, fmt.Errorf("read commits of %s: %w", c.Dir, err)
 	}
 	return found, nil
+}
+
+// maxBatch bounds the commits that are held at once to be looked through.
+const maxBatch = 5000
+
+// search reads the ids' commits and keeps some. Unlike git rev-list --grep it
+// sees the bytes as they are stored, whatever encoding a commit claims.
+func (c *Checkout) search(ctx context.Context, ids []string, keep func(*commit) bool) (map[string]*commit, error) {
+	kept := map[string]*commit{}
+	for chunk := range slices.Chunk(ids, maxBatch) {
+		found, err := c.commits(ctx, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for id, f := range found {
+			if keep(f) {
+				kept[id] = f
+			}
+		}
+	}
+	return kept, nil
 }
 
 // parseObjects reads what git cat-file --batch prints and keeps the commits.
@@ -85,6 +123,8 @@ func parseCommit(id string, b []byte) *commit {
 			if fullPattern.MatchString(value) {
 				c.parents = append(c.parents, value)
 			}
+		case "encoding":
+			c.encoding = value
 		case "author":
 			c.date = authorDate(value)
 		}

@@ -40,9 +40,12 @@ func (h *history) doubt(ctx context.Context, tips []string, answer Carriage) (*C
 // said looks for later commits whose message speaks of the fix although
 // neither their patch nor a hash shows what they do.
 func (h *history) said(ctx context.Context, after []string, answer Carriage) (*Carriage, error) {
-	ids, err := h.c.revList(ctx, append(slices.Clone(grepMentions), after...)...)
+	ids, err := h.c.revList(ctx, after...)
 	if err != nil {
 		return nil, err
+	}
+	if doubt, err := h.unread(ctx, ids, answer); err != nil || doubt != nil {
+		return doubt, err
 	}
 	subjects := []string{h.fix.subject()}
 	known, err := h.c.commits(ctx, slices.Sorted(maps.Keys(h.applied)))
@@ -67,6 +70,30 @@ func (h *history) said(ctx context.Context, after []string, answer Carriage) (*C
 		}
 		if slices.ContainsFunc(subjects, m.about) && !h.explained(m) {
 			a := unknown("%s, but %s has the title %s and names no commit of this history", answer.How, short(id), h.named[id].subject())
+			return &a, nil
+		}
+	}
+	return nil, nil
+}
+
+// unread looks for a commit that touches the fix's files, and whose message
+// nobody can search.
+func (h *history) unread(ctx context.Context, ids []string, answer Carriage) (*Carriage, error) {
+	var opaque []string
+	for _, id := range ids {
+		_, sorted := h.applied[id]
+		if c := h.named[id]; c != nil && !sorted && c.opaque() != "" {
+			opaque = append(opaque, id)
+		}
+	}
+	touched, err := h.c.touched(ctx, opaque)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range opaque {
+		// What a merge touches is a matter of its sides.
+		if len(h.named[id].parents) > 1 || slices.ContainsFunc(h.change.files, func(f string) bool { return slices.Contains(touched[id], f) }) {
+			a := unknown("%s, but the message of %s, which changes its files, %s and was not read", answer.How, short(id), h.named[id].opaque())
 			return &a, nil
 		}
 	}

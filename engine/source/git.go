@@ -22,7 +22,7 @@ var settings = []string{
 	"--no-pager", "--literal-pathspecs", "--no-replace-objects", "--no-optional-locks",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=true",
 	"-c", "core.commitGraph=false", "-c", "color.ui=false", "-c", "advice.graftFileDeprecated=false",
-	"-c", "protocol.allow=never",
+	"-c", "protocol.allow=never", "-c", "i18n.logOutputEncoding=UTF-8", "-c", "i18n.commitEncoding=UTF-8",
 }
 
 // kept are the variables GIT_… that say where git and the user's own

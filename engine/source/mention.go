@@ -19,8 +19,12 @@ var (
 	numberPattern  = regexp.MustCompile(`(?: \(#[0-9]+\))+$`)
 )
 
-// grepMentions makes git find every message that readMention could use.
-var grepMentions = []string{"-i", "-E", "--grep=revert", "--grep=reapply", "--grep=reland", "--grep=cherry picked from commit"}
+// mentionPattern is in every message that readMention could use.
+var mentionPattern = regexp.MustCompile(`(?i)revert|reapply|reland|cherry picked from commit`)
+
+// mentions tells whether the message may speak of another commit, or whether
+// nobody can tell.
+func mentions(c *commit) bool { return mentionPattern.MatchString(c.message) || c.opaque() != "" }
 
 func readMention(c *commit) mention {
 	var m mention

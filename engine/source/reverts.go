@@ -13,11 +13,11 @@ const maxNames = 100
 // byMessage finds the commits that say they revert one of those known, or
 // revert such a revert, until there are no more.
 func (h *history) byMessage(ctx context.Context) error {
-	ids, err := h.c.revList(ctx, append(slices.Clone(grepMentions), h.scope...)...)
+	ids, err := h.c.revList(ctx, h.scope...)
 	if err != nil {
 		return err
 	}
-	if h.named, err = h.c.commits(ctx, ids); err != nil {
+	if h.named, err = h.c.search(ctx, ids, mentions); err != nil {
 		return err
 	}
 	h.says = map[string]mention{}
