@@ -8,16 +8,27 @@ dir='@DIR@'
 digest='@DIGEST@'
 mentioned='@MENTIONED@'
 
+# below FOLDER prints the extended regular expression for the rest of a line
+# that is the folder's path or one in it.
+below() {
+    printf '%s(/|$)\n' "$(printf '%s\n' "$1" | sed 's/[][\\.*^$(){}?+|]/\\&/g')"
+}
+
 # process_in FOLDER prints the number of a process whose program, working
-# directory or root is in the folder, or that has a file of it mapped.
+# directory or root is in the folder, by whatever path, or that has a file of
+# it mapped.
 process_in() {
-    within=$(printf '%s\n' "$1" | sed 's/[][\\.*^$(){}?+|]/\\&/g')
     {
         ls -ld /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null |
-            grep -E -e " -> $within(/| \\(deleted\\)\$|\$)" |
+            sed 's, (deleted)$,,' | grep -E -e " -> $(below "$1")" |
             sed -n 's,^.* /proc/\([0-9][0-9]*\)/[a-z][a-z]* -> .*$,\1,p'
         grep -l -F -e " $1/" /proc/[0-9]*/maps 2>/dev/null |
             sed -n 's,^/proc/\([0-9][0-9]*\)/maps$,\1,p'
+        # A container sees the folder under another path, and its inodes all the same.
+        {
+            find "$1" '(' -type f -o -type d ')' -exec stat -c 'in %d:%i' '{}' + 2>/dev/null
+            stat -L -c '%d:%i %n' /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null
+        } | awk '$1 == "in" { ours[$2] = 1; next } ($1 in ours) { split($2, at, "/"); print at[3] }'
     } | head -n 1
 }
 
@@ -34,13 +45,25 @@ unit_folders() {
     done
 }
 
-# unit_naming prints a unit file, or a file beside it such as a drop-in, that
-# names the package.
-unit_naming() {
+# unit_files prints the paths of unit files, and of the files beside them such
+# as drop-ins.
+unit_files() {
     unit_folders | while IFS= read -r folder; do
         [ -d "$folder" ] || continue
-        grep -s -l -E -d skip -D skip -e "$mentioned" -- "$folder"/* "$folder"/*/* 2>/dev/null
-    done | head -n 1 | tr -d '[:cntrl:]'
+        # What has no size may be a file of /proc, which gives no end of bytes.
+        find -L "$folder" -mindepth 1 -maxdepth 2 -type f -size +0c "$@" 2>/dev/null
+    done
+}
+
+# unit_naming prints a unit file that names the package, or leads to it over a
+# link.
+unit_naming() {
+    {
+        unit_files -exec grep -s -l -E -e "$mentioned" -- '{}' +
+        unit_files -exec grep -s -h -o -E -e '/[^][:space:]"'"'"'=;,:}{$%@[]+' -- '{}' + |
+            sort -u | tr '\n' '\000' | xargs -0 -r readlink -f -- 2>/dev/null |
+            grep -E -e "^$(below "$real")" | sed 's,^,a unit that leads over a link to ,'
+    } | head -n 1 | tr -cd '[:print:]'
 }
 
 # refuse_in_use says on stderr what uses the package, and ends the script.
