@@ -196,6 +196,10 @@ func (e *image) segments(o *Object) (dynamic *elf.Prog64, err error) {
 		}
 		switch elf.ProgType(p.Type) {
 		case elf.PT_LOAD:
+			// The loader takes it, and the program dies when it touches what is not there.
+			if p.Filesz > 0 && (p.Off > uint64(e.size) || p.Filesz > uint64(e.size)-p.Off) {
+				return nil, &cutOffError{size: e.size, end: p.Off + p.Filesz}
+			}
 			e.load = append(e.load, p)
 		case elf.PT_DYNAMIC:
 			if p.Filesz > 0 { // split-off debug data has an empty one

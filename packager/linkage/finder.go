@@ -26,9 +26,17 @@ type finder struct {
 
 // hostLibrary is a library of the host, or the want of one.
 type hostLibrary struct {
-	object *Object  // nil: the host has none
-	rpath  []string // the folders of the RPATHs that led to it and of its own
-	lacks  []string // the first thing on the way that is missing: names, from its need on
+	object *Object      // nil: the host has none
+	rpath  []string     // the folders of the RPATHs that led to it and of its own
+	lacks  []string     // the first thing on the way that is missing or damaged: names, from its need on
+	broken *hostLibrary // that thing, if it is damaged
+}
+
+// damaged tells that the file is there and no loader could use it.
+func (l *hostLibrary) damaged() bool { return l.object != nil && l.object.Damage != "" }
+
+func (l *hostLibrary) damage() string {
+	return fmt.Sprintf("which this host has as %s, and that %s", l.object.Path, l.object.Wrong())
 }
 
 func (h Host) finder(m *packager.Manifest, machine string) *finder {
@@ -95,15 +103,19 @@ func (f *finder) hostGlibc() string {
 // this library needs in turn: then it would not load either.
 func (f *finder) library(name, file string, dirs []string) []Problem {
 	l := f.look(name, dirs, nil)
-	if l.object == nil {
-		return []Problem{{Path: file, Library: name, What: fmt.Sprintf("needs %s, which neither the package nor this host has", name)}}
-	}
-	if len(l.lacks) == 0 {
+	way, what := []string{name}, "which neither the package nor this host has"
+	switch {
+	case l.damaged():
+		what = l.damage()
+	case l.object != nil && len(l.lacks) == 0:
 		return nil
+	case l.object != nil:
+		way = append(way, l.lacks...)
+		if l.broken != nil {
+			what = l.broken.damage()
+		}
 	}
-	last := len(l.lacks) - 1
-	return []Problem{{Path: file, Library: l.lacks[last], What: fmt.Sprintf("needs %s, and that needs %s, which neither the package nor this host has",
-		strings.Join(append([]string{name}, l.lacks[:last]...), ", and that needs "), l.lacks[last])}}
+	return []Problem{{Path: file, Library: way[len(way)-1], What: fmt.Sprintf("needs %s, %s", strings.Join(way, ", and that needs "), what)}}
 }
 
 // required says which libraries the host lacks that the manifest requires by
@@ -157,8 +169,10 @@ func (f *finder) look(name string, dirs, rpath []string) *hostLibrary {
 		case len(l.lacks) > 0:
 		case next.object == nil:
 			l.lacks = []string{need}
+		case next.damaged():
+			l.lacks, l.broken = []string{need}, next
 		case len(next.lacks) > 0:
-			l.lacks = append([]string{need}, next.lacks...)
+			l.lacks, l.broken = append([]string{need}, next.lacks...), next.broken
 		}
 	}
 	return l
@@ -188,7 +202,8 @@ func (f *finder) find(name string, dirs []string) *Object {
 	return nil
 }
 
-// take is the file if it is a library for the package's machine.
+// take is the file if it is a library for the package's machine, or a damaged
+// one: the loader looks no further then.
 func (f *finder) take(name string) *Object {
 	o, known := f.objects[name]
 	if !known {
@@ -197,7 +212,7 @@ func (f *finder) take(name string) *Object {
 		}
 		f.objects[name] = o
 	}
-	if o == nil || o.Machine != f.machine {
+	if o == nil || o.Machine != f.machine && o.Damage == "" {
 		return nil
 	}
 	return o

@@ -135,7 +135,7 @@ func (h Host) real(name string) (string, error) {
 	return filepath.Join(h.Root, at), nil
 }
 
-// read looks at a library of the host; nil if it is none that a loader takes.
+// read looks at a library of the host; nil if it is none.
 func (h Host) read(name string) *Object {
 	f, err := h.open(name)
 	if err != nil {
@@ -146,11 +146,10 @@ func (h Host) read(name string) *Object {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	o, err := Read(f, info.Size())
-	if err != nil || o == nil {
+	o, err := ReadFile(f, name)
+	if err != nil {
 		return nil
 	}
-	o.Path = name
 	return o
 }
 

@@ -3,6 +3,7 @@ package linkage
 import (
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,7 +79,14 @@ func without(files map[string]any, names ...string) map[string]any {
 	return files
 }
 
+func replaced(files map[string]any, name string, f any) map[string]any {
+	files[name] = f
+	return files
+}
+
 func TestMissing(t *testing.T) {
+	whole := testelf.File{Sections: []testelf.Section{{Name: ".data", Data: make([]byte, 9000)}}}.Bytes()
+	cut, cutIs := string(whole[:5000]), fmt.Sprintf("it has 5000 bytes, and what is loaded of it ends at byte %d", len(whole))
 	hip := packager.Manifest{
 		Flavour: "hrx", ID: "x", Machine: "x86_64", Glibc: "2.35",
 		HostLibraries: []packager.HostLibrary{{Name: "libamdhip64.so.7", NeededBy: "bin/libggml-hip.so", Dirs: []string{"/opt/rocm-therock/lib"}}},
@@ -103,6 +111,11 @@ func TestMissing(t *testing.T) {
 			[]string{"bin/libggml-hip.so: needs libamdhip64.so.7, and that needs libhsa-runtime64.so.1" + neither}},
 		{"and what that needs", without(hostTree(t), "opt/rocm-7.2/lib/rocm_sysdeps/lib/libelf.so.1"), hip,
 			[]string{"bin/libggml-hip.so: needs libamdhip64.so.7, and that needs libhsa-runtime64.so.1, and that needs libdrm_amdgpu.so.1, and that needs libelf.so.1" + neither}},
+		{"a library that is cut off", replaced(hostTree(t), "opt/rocm-7.2/lib/libamdhip64.so.7", cut), hip,
+			[]string{"bin/libggml-hip.so: needs libamdhip64.so.7, which this host has as /opt/rocm-therock/lib/libamdhip64.so.7, and that is cut off: " + cutIs}},
+		{"and one that it needs", replaced(hostTree(t), "opt/rocm-7.2/lib/rocm_sysdeps/lib/libelf.so.1", cut), hip,
+			[]string{"bin/libggml-hip.so: needs libamdhip64.so.7, and that needs libhsa-runtime64.so.1, and that needs libdrm_amdgpu.so.1, and that needs libelf.so.1, " +
+				"which this host has as /opt/rocm-therock/lib/rocm_sysdeps/lib/libelf.so.1, and that is cut off: " + cutIs}},
 		{"which the package brings", without(hostTree(t), "opt/rocm-7.2/lib/rocm_sysdeps/lib/libelf.so.1"), with(func(m *packager.Manifest) {
 			m.Files = []packager.File{{Path: "bin/libelf.so.1", Type: packager.TypeFile}}
 		}), nil},

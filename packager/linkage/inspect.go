@@ -66,6 +66,8 @@ func ReadFile(f *os.File, path string) (*Object, error) {
 	switch {
 	case errors.Is(err, ErrMalformed):
 		o = &Object{Damage: strings.TrimSuffix(err.Error(), ": "+ErrMalformed.Error())}
+		var cutOff *cutOffError
+		o.CutOff = errors.As(err, &cutOff)
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}

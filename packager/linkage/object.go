@@ -2,12 +2,25 @@ package linkage
 
 import (
 	"errors"
+	"fmt"
 	"io"
 )
 
 // ErrMalformed is wrapped by errors about a file that begins as an ELF file
 // does and is none that a loader could take.
 var ErrMalformed = errors.New("ELF file is damaged")
+
+// cutOffError is for a file that ends before what is loaded of it does.
+type cutOffError struct {
+	size int64
+	end  uint64
+}
+
+func (e *cutOffError) Error() string {
+	return fmt.Sprintf("is cut off: it has %d bytes, and what is loaded of it ends at byte %d", e.size, e.end)
+}
+
+func (e *cutOffError) Unwrap() error { return ErrMalformed }
 
 // GPU is the machine of code for AMD's graphics processors, which no loader
 // of the host ever sees.
@@ -42,11 +55,25 @@ type Object struct {
 	// GPUTargets are the processors that its GPU code is for, sorted.
 	GPUTargets []string
 	// Damage says what is wrong with a file that begins as ELF files do. Of
-	// such a file nothing but Path is known. Only [Inspect] sets it.
+	// such a file nothing but Path is known. Only [Inspect] and [ReadFile] set it.
 	Damage string
+	// CutOff is true where the damage is that the end is not there: the loader
+	// takes such a file, and the program dies of it.
+	CutOff bool
 
 	versions []version // what it asks of which library
 	defined  []string  // the versions that it defines itself
+}
+
+// Wrong says what is wrong with a damaged file, behind its name; "" if nothing is.
+func (o *Object) Wrong() string {
+	switch {
+	case o.CutOff:
+		return o.Damage
+	case o.Damage != "":
+		return "is a damaged ELF file: " + o.Damage
+	}
+	return ""
 }
 
 // version is a symbol version that a library must define.

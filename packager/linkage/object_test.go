@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -189,4 +190,17 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v, %v", o, err)
 		}
 	})
+}
+
+// The loader maps what is not there, and the program dies when it touches it.
+func TestReadOfCutOffFile(t *testing.T) {
+	for _, f := range []testelf.File{{}, {Narrow: true, Machine: elf.EM_386}} {
+		f.Sections = []testelf.Section{{Name: ".data", Data: make([]byte, 100_000)}}
+		b := f.Bytes()
+		n := len(b) - 50_000
+		want := fmt.Sprintf("is cut off: it has %d bytes, and what is loaded of it ends at byte %d", n, len(b))
+		if o, err := Read(bytes.NewReader(b[:n]), int64(n)); !errors.Is(err, ErrMalformed) || err.Error() != want {
+			t.Errorf("%+v, %v, want %s", o, err, want)
+		}
+	}
 }

@@ -70,7 +70,7 @@ func (r *resolver) take(objects []*Object) {
 	for _, o := range objects {
 		r.l.GPUTargets = append(r.l.GPUTargets, o.GPUTargets...)
 		if o.Damage != "" {
-			r.l.Problems = append(r.l.Problems, Problem{Path: o.Path, What: "is a damaged ELF file: " + o.Damage})
+			r.l.Problems = append(r.l.Problems, Problem{Path: o.Path, What: o.Wrong()})
 			continue
 		}
 		if o.Machine == GPU || o.Machine == "" {

@@ -30,6 +30,11 @@ func (v *verifier) inspect(r *os.File, f *packager.File) {
 		v.problem(f.Path, err.Error())
 		return
 	}
+	// Among the files of a foreign tree there may be texts that begin as ELF
+	// files do; one that is cut off once was more than that.
+	if o != nil && o.Damage != "" && (o.CutOff || !v.p.Imported) {
+		v.problem(f.Path, o.Wrong())
+	}
 	var dirs []string
 	if o == nil && v.p.Imported && f.Size <= maxLauncher {
 		dirs = launcherDirs(r, f.Size)

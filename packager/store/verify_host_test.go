@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -107,5 +108,26 @@ func TestVerifyLooksForLibrariesOnTheHost(t *testing.T) {
 				t.Errorf("a damaged file: %+v", v)
 			}
 		})
+	}
+}
+
+// A file can be what its manifest says and still be only a part of a library.
+func TestVerifyNamesCutOffLibrary(t *testing.T) {
+	whole := testelf.File{Sections: []testelf.Section{{Name: ".data", Data: make([]byte, 9000)}}}.Bytes()
+	s := newStore(t)
+	dir := filepath.Join(s.Dir, "1bit-hrx-3092596")
+	put(t, filepath.Join(dir, "1bit"), []byte("#!/bin/sh\n"))
+	put(t, filepath.Join(dir, "libplugin.so"), whole[:5000])
+	p, err := s.Import(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.Verify(context.Background(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Problem{{Path: "libplugin.so", What: fmt.Sprintf("is cut off: it has 5000 bytes, and what is loaded of it ends at byte %d", len(whole))}}
+	if diff := cmp.Diff(want, v.Damaged()); diff != "" {
+		t.Error(diff)
 	}
 }
