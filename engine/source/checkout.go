@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -103,96 +102,6 @@ func readEdges(file string) (map[string]bool, error) {
 		edges[id] = true
 	}
 	return edges, nil
-}
-
-// Head returns the full id of the commit that is checked out and the tracked
-// files whose content or mode it does not hold, staged or not. A submodule
-// counts when another commit is checked out in it or tracked files of it are
-// changed. So does a file that git was told not to look at (assume-unchanged,
-// or skip-worktree and there). Untracked files do not count, as for
-// `git describe --dirty`.
-func (c *Checkout) Head(ctx context.Context) (commit string, dirty []string, err error) {
-	if c.bare {
-		return "", nil, fmt.Errorf("read the commit of %s: it is a bare repository, from which nothing was built: name the checkout", c.Dir)
-	}
-	out, err := c.git(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-	if refused(err, 1) {
-		return "", nil, fmt.Errorf("read the commit of %s: nothing is committed there yet: commit what was built", c.Dir)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("read the commit: %w", err)
-	}
-	commit = strings.TrimSpace(string(out))
-	if !fullPattern.MatchString(commit) {
-		return "", nil, fmt.Errorf("read the commit of %s: git says %q, which is none", c.Dir, commit)
-	}
-	out, err = c.git(ctx, nil, "status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=untracked", "--no-renames")
-	if err != nil {
-		return "", nil, fmt.Errorf("look for changes: %w", err)
-	}
-	if dirty, err = parseStatus(out); err != nil {
-		return "", nil, fmt.Errorf("look for changes in %s: %w", c.Dir, err)
-	}
-	unwatched, err := c.unwatched(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	dirty = append(dirty, unwatched...)
-	slices.Sort(dirty)
-	return commit, slices.Compact(dirty), nil
-}
-
-// unwatched are the files whose changes git status is told to leave out.
-func (c *Checkout) unwatched(ctx context.Context) ([]string, error) {
-	out, err := c.git(ctx, nil, "ls-files", "-v", "-z")
-	if err != nil {
-		return nil, fmt.Errorf("look for changes: %w", err)
-	}
-	var files []string
-	for entry := range strings.SplitSeq(string(out), "\x00") {
-		tag, path, _ := strings.Cut(entry, " ")
-		switch {
-		case path == "":
-		case tag == "S": // of a sparse checkout, unless it is there all the same
-			if _, err := os.Lstat(filepath.Join(c.Dir, path)); err == nil {
-				files = append(files, path)
-			}
-		case tag == strings.ToLower(tag) && tag != "?":
-			files = append(files, path)
-		}
-	}
-	return files, nil
-}
-
-// parseStatus reads the changed files of git's status, version 2, with NULs.
-func parseStatus(b []byte) ([]string, error) {
-	var files []string
-	for len(b) > 0 {
-		entry, rest, ok := bytes.Cut(b, []byte{0})
-		if !ok || len(entry) < 2 {
-			return nil, fmt.Errorf("git's list of changes ends early at %q", entry)
-		}
-		b = rest
-		// The path is the last field and may hold spaces.
-		fields := map[byte]int{'1': 9, '2': 10, 'u': 11}[entry[0]]
-		switch {
-		case entry[0] == '#' || entry[0] == '?' || entry[0] == '!':
-			continue
-		case fields == 0:
-			return nil, fmt.Errorf("git's list of changes has %q, which is not understood", entry)
-		}
-		parts := bytes.SplitN(entry, []byte{' '}, fields)
-		if len(parts) != fields || len(parts[fields-1]) == 0 {
-			return nil, fmt.Errorf("git's list of changes has %q, which is not understood", entry)
-		}
-		files = append(files, string(parts[fields-1]))
-		if entry[0] == '2' { // renamed: the old name follows
-			if _, b, ok = bytes.Cut(b, []byte{0}); !ok {
-				return nil, fmt.Errorf("git's list of changes ends early at %q", entry)
-			}
-		}
-	}
-	return files, nil
 }
 
 // resolve returns the full id of the only commit that begins with id; "" if

@@ -10,7 +10,9 @@
 // user's own configuration lies: GIT_DIR or GIT_INDEX_FILE of a surrounding hook
 // would lead to another repository. Replacements and grafts are ignored,
 // locks not taken, hooks, external differs and the file system monitor not
-// run. A folder inside of a checkout is not taken for it: a tarball unpacked
+// run. Where git would run what the checkout configures all the same (filters
+// when it compares files, drivers when it merges) it is asked in a repository
+// of our own that borrows the checkout's objects. A folder inside of a checkout is not taken for it: a tarball unpacked
 // below another project would get that project's commit.
 //
 // # Carried
