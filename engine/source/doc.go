@@ -30,8 +30,8 @@
 //	of both   unknown: applied on one branch, reverted on another
 //	none      no
 //
-// A yes or no becomes unknown when there is reason to doubt it: a later commit
-// titled `Revert "<title>"` without a hash, a trailer "(cherry picked from
+// A yes or no becomes unknown when there is reason to doubt it: a later message
+// that speaks of a revert and of the fix in other words, a trailer "(cherry picked from
 // commit …)" on another patch, a merge that has the fix's files neither as its
 // side with the fix nor as git merges them by itself, a shallow history that may have lost something that would
 // follow, a partial clone without the files to compare. A commit that is not

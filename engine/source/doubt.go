@@ -55,6 +55,12 @@ func (h *history) said(ctx context.Context, after []string, answer Carriage) (*C
 	for _, c := range known {
 		subjects = append(subjects, c.subject())
 	}
+	applies := map[string]string{} // the titles of the commits that apply the fix
+	for id := range h.applied {
+		if h.applied[id] && known[id] != nil {
+			applies[id] = known[id].subject()
+		}
+	}
 	for _, id := range ids {
 		m, ok := h.says[id]
 		if _, sorted := h.applied[id]; !ok || sorted {
@@ -72,8 +78,23 @@ func (h *history) said(ctx context.Context, after []string, answer Carriage) (*C
 			a := unknown("%s, but %s has the title %s and names no commit of this history", answer.How, short(id), h.named[id].subject())
 			return &a, nil
 		}
+		for _, target := range slices.Sorted(maps.Keys(applies)) {
+			if m.undoes(target, applies[target]) || m.undoesTitle(applies[target]) && !h.other(m, applies[target]) {
+				a := unknown("%s, but %s seems to revert %s", answer.How, short(id), short(target))
+				return &a, nil
+			}
+		}
 	}
 	return nil, nil
+}
+
+// other tells whether a revert names by its hash a commit of this history that
+// has the same title, and so is about that one.
+func (h *history) other(m mention, subject string) bool {
+	return slices.ContainsFunc(m.reverts, func(name string) bool {
+		c := h.targets[name]
+		return c != nil && !h.applied[c.id] && needle(c.subject()) == needle(subject)
+	})
 }
 
 // unread looks for a commit that touches the fix's files, and whose message

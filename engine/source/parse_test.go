@@ -51,7 +51,9 @@ func FuzzParseObjects(f *testing.F) {
 			if c.id != id || !fullPattern.MatchString(id) || !utf8.ValidString(c.subject()) || strings.Contains(c.subject(), "\n") {
 				t.Errorf("commit %q: %+v", id, c)
 			}
-			readMention(c)
+			m := readMention(c)
+			m.undoes(id, c.subject())
+			m.undoesTitle(c.subject())
 		}
 	})
 }
@@ -100,6 +102,7 @@ func TestReadMention(t *testing.T) {
 		"Reverting \"a":                                                      {},
 	} {
 		got := readMention(&commit{message: message})
+		got.undoing = ""
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(mention{})); diff != "" {
 			t.Errorf("%q: %s", message, diff)
 		}
