@@ -26,12 +26,20 @@ type File struct {
 	Needed  []string
 	Runpath []string // joined with colons; nil: none
 	Rpath   []string
+	// Names are more entries of the dynamic section that name something.
+	Names []Name
 	// Asks are versions by library, Defines the versions that this one has.
 	Asks    map[string][]string
 	Defines []string
 	// Static leaves the dynamic section out.
 	Static   bool
 	Sections []Section
+}
+
+// Name is an entry of the dynamic section.
+type Name struct {
+	Tag  elf.DynTag
+	Name string
 }
 
 // Section is a section of any content.
@@ -81,6 +89,9 @@ func (f File) Bytes() []byte {
 	tag := func(t elf.DynTag, v uint64) { tags = append(tags, [2]uint64{uint64(t), v}) }
 	for _, n := range f.Needed {
 		tag(elf.DT_NEEDED, uint64(w.name(n)))
+	}
+	for _, n := range f.Names {
+		tag(n.Tag, uint64(w.name(n.Name)))
 	}
 	if f.Soname != "" {
 		tag(elf.DT_SONAME, uint64(w.name(f.Soname)))

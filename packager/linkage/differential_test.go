@@ -61,7 +61,7 @@ func ask(t *testing.T, loader, program string) answer {
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			file = real
 		}
-		if !isLoader(file) {
+		if !isLoader(filepath.Base(file)) {
 			a.Files = append(a.Files, file)
 		}
 	}
@@ -99,7 +99,7 @@ func manifestOf(t testing.TB, dir string) (*os.Root, *packager.Manifest) {
 			if err != nil {
 				return err
 			}
-			f.Size = info.Size()
+			f.Size, f.Mode = info.Size(), packager.Mode(info.Mode().Perm())
 		}
 		m.Files = append(m.Files, f)
 		return err
@@ -158,7 +158,7 @@ func ours(t testing.TB, dir, program string) answer {
 		}
 		a.Files[i] = real
 	}
-	a.Files = slices.DeleteFunc(a.Files, isLoader)
+	a.Files = slices.DeleteFunc(a.Files, func(name string) bool { return isLoader(filepath.Base(name)) })
 	return a.sorted()
 }
 

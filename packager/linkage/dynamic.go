@@ -7,9 +7,17 @@ import (
 	"strings"
 )
 
+// What package debug/elf has no names for (glibc, elf/elf.h).
+const (
+	dtDepaudit  elf.DynTag = 0x6ffffefb
+	dtAudit     elf.DynTag = 0x6ffffefc
+	dtAuxiliary elf.DynTag = 0x7ffffffd
+	dtFilter    elf.DynTag = 0x7fffffff
+)
+
 // tags are the entries of a dynamic section that matter here.
 type tags struct {
-	needed                            []uint64
+	needed, audit                     []uint64
 	soname, rpath, runpath            uint64
 	hasSoname, hasRpath, hasRunpath   bool
 	strings, verneed, verdef          uint64
@@ -44,6 +52,9 @@ func (e *image) dynamic(o *Object, p *elf.Prog64) error {
 			seen[name] = true
 			o.Needed = append(o.Needed, name)
 		}
+	}
+	for _, off := range t.audit {
+		o.Audit = append(o.Audit, text(off))
 	}
 	if t.hasSoname {
 		o.Soname = text(t.soname)
@@ -107,11 +118,19 @@ func (e *image) tags(p *elf.Prog64) (*tags, error) {
 		switch elf.DynTag(tag) {
 		case elf.DT_NULL:
 			return t, nil
-		case elf.DT_NEEDED:
+		// A filter and an auxiliary are loaded as what is needed is, by the same
+		// folders, and their symbols go first. The loader does without an
+		// auxiliary that is not there, but the program is another one then.
+		case elf.DT_NEEDED, dtFilter, dtAuxiliary:
 			if len(t.needed) == maxNeeded {
 				return nil, fmt.Errorf("it needs more than %d libraries: %w", maxNeeded, ErrMalformed)
 			}
 			t.needed = append(t.needed, val)
+		case dtAudit, dtDepaudit:
+			if len(t.audit) == maxNeeded {
+				return nil, fmt.Errorf("it is audited by more than %d libraries: %w", maxNeeded, ErrMalformed)
+			}
+			t.audit = append(t.audit, val)
 		case elf.DT_SONAME:
 			t.soname, t.hasSoname = val, true
 		case elf.DT_RPATH:

@@ -43,21 +43,37 @@ func (r *resolver) entry(o *Object, entry string, forbidden []string) string {
 			continue
 		}
 		dir = path.Clean(dir)
-		for _, f := range forbidden {
-			if f != "" && within(dir, path.Clean(f)) {
-				return fmt.Sprintf("has the entry %q, a folder of the machine that built it: set fix_runpath: true in the recipe, or link with a RUNPATH from $ORIGIN", entry)
-			}
+		if below(dir, forbidden) != "" {
+			return fmt.Sprintf("has the entry %q, a folder of the machine that built it: set fix_runpath: true in the recipe, or link with a RUNPATH from $ORIGIN", entry)
 		}
-		for _, home := range homes {
-			if within(dir, home) {
-				return fmt.Sprintf("has the entry %q, and no package may look into %s: set fix_runpath: true in the recipe, or link with a RUNPATH from $ORIGIN", entry, home)
-			}
+		if home := below(dir, homes); home != "" {
+			return fmt.Sprintf("has the entry %q, and no package may look into %s: set fix_runpath: true in the recipe, or link with a RUNPATH from $ORIGIN", entry, home)
 		}
 		if !declaredPath(r.m, dir) {
 			return fmt.Sprintf("has the entry %q, which the package does not require of its host: remove it, or add \"path: %s\" to requires in the recipe", entry, dir)
 		}
 	}
 	return ""
+}
+
+// below returns the folder that a path is in, "" if it is in none.
+func below(at string, folders []string) string {
+	for _, f := range folders {
+		if f != "" && within(at, path.Clean(f)) {
+			return f
+		}
+	}
+	return ""
+}
+
+// audited says that an object wants other libraries to watch the loader. What
+// they do to it cannot be foreseen.
+func audited(o *Object) []Problem {
+	var out []Problem
+	for _, name := range o.Audit {
+		out = append(out, Problem{Path: o.Path, What: fmt.Sprintf("has the loader audited by %q: link it without --audit and --depaudit", name)})
+	}
+	return out
 }
 
 // interp says what is wrong with the loader that a program asks for: the kernel

@@ -164,6 +164,14 @@ func (f *finder) look(name string, dirs, rpath []string) *hostLibrary {
 		if f.own[need] {
 			continue
 		}
+		if strings.Contains(need, "/") { // a path, which may be from $ORIGIN
+			for _, dir := range expand(path.Dir(need), origin, f.machine) {
+				if at := path.Join(dir, path.Base(need)); f.take(at) != nil {
+					need = at
+					break
+				}
+			}
+		}
 		next := f.look(need, search, l.rpath)
 		switch {
 		case len(l.lacks) > 0:

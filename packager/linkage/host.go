@@ -44,20 +44,21 @@ func (h Host) Missing(m *packager.Manifest) []Problem {
 }
 
 // Check returns what a package wants of the host and the host lacks, by the
-// package's files: also the C runtime, the versions of symbols and the loader.
+// package's files: also the C runtime, the versions of symbols, the loader, and what scripts are
+// started by.
 // How its files look for libraries is no matter here, only whether they are
 // found.
 func (h Host) Check(m *packager.Manifest, objects []*Object) []Problem {
 	l := Resolve(m, objects)
 	if l.Machine == "" { // nothing that a loader would take, or a package for several machines
-		return sortProblems(h.finder(m, m.Machine).required(m))
+		return sortProblems(append(h.interpreters(m, objects), h.finder(m, m.Machine).required(m)...))
 	}
 	first := slices.IndexFunc(objects, func(o *Object) bool { return o.Machine == l.Machine })
 	if p := h.machine(l.Machine, objects[first].Path); p != nil {
 		return p
 	}
 	f := h.finder(m, l.Machine)
-	var out []Problem
+	out := h.interpreters(m, objects)
 	if l.Glibc != "" {
 		asks := slices.IndexFunc(objects, func(o *Object) bool { return o.Glibc == l.Glibc })
 		out = append(out, f.glibc(l.Glibc, objects[asks].Path)...)

@@ -189,7 +189,13 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	m, objects := inspect(t, tree(t, files))
+	// Scripts, which alone make no package for a machine.
+	m, objects := inspect(t, tree(t, map[string]any{"a": "#!/usr/bin/env -S x\n", "b": "#!/usr/bin/python3 -u\n", "c": "#!x"}))
+	got := texts(Host{Root: tree(t, map[string]any{"bin": "->usr/bin", "usr/bin/env": ""}), Machine: "x86_64"}.Check(m, objects))
+	if diff := cmp.Diff([]string{"b: is a script for /usr/bin/python3, which this host lacks"}, got); diff != "" {
+		t.Error(diff)
+	}
+	m, objects = inspect(t, tree(t, files))
 	if got := texts(Host{Root: t.TempDir(), Machine: "aarch64"}.Check(m, objects)); len(got) != 1 || !strings.HasSuffix(got[0], "is for x86_64, and this host is aarch64") {
 		t.Errorf("on another machine: %q", got)
 	}

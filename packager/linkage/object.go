@@ -42,8 +42,15 @@ type Object struct {
 	Interp string
 	// Soname is the name that others ask for a library by.
 	Soname string
-	// Needed are the names of the libraries it asks for, in order.
+	// Needed are the names of the libraries it asks for, in order, with those
+	// that it is a filter of. One with a slash is a path.
 	Needed []string
+	// Audit are the libraries that it wants the loader to be watched by.
+	Audit []string
+	// Script are the words of the first line of a script: the interpreter that
+	// the kernel starts it by, and what that is told. A script has a Path, a
+	// Script and nothing else.
+	Script []string
 	// Runpath and Rpath are the folders it wants libraries looked for in, in
 	// its own spelling, split at the colons. An empty entry is the current
 	// folder. An RPATH beside a RUNPATH is ignored, here as by the loader: a
@@ -80,8 +87,8 @@ func (o *Object) Wrong() string {
 type version struct{ library, name string }
 
 // Read looks at a file of size bytes. It returns nil and no error for what a
-// loader has no business with: no ELF file and no GPU code, or an object file
-// that is still to be linked. An error wraps [ErrMalformed], or is r's own.
+// loader has no business with: no ELF file, no GPU code and no script, or an
+// object file that is still to be linked. An error wraps [ErrMalformed], or is r's own.
 //
 // It reads what it needs and no more, whatever the size: the headers, the
 // dynamic section and the strings it names, and of GPU code the lists of what
@@ -106,6 +113,9 @@ func Read(r io.ReaderAt, size int64) (*Object, error) {
 			return nil, err
 		}
 		return &Object{Machine: GPU, GPUTargets: targets}, nil
+	}
+	if hasPrefix(start, "#!") {
+		return readScript(f)
 	}
 	return nil, nil
 }

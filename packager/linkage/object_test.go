@@ -63,6 +63,8 @@ func TestRead(t *testing.T) {
 		{"empty RUNPATH", testelf.File{Runpath: []string{}, Rpath: []string{"/ignored"}}, &Object{Machine: "x86_64", Runpath: []string{}}},
 		{"relative relocations", testelf.File{Asks: map[string][]string{"libc.so.6": {"GLIBC_2.2.5", "GLIBC_ABI_DT_RELR"}}},
 			&Object{Machine: "x86_64", Glibc: "2.36", versions: []version{{"libc.so.6", "GLIBC_2.2.5"}, {"libc.so.6", "GLIBC_ABI_DT_RELR"}}}},
+		{"filter", testelf.File{Needed: []string{"liba.so"}, Names: []testelf.Name{{Tag: dtFilter, Name: "/x/libreal.so"}, {Tag: dtAuxiliary, Name: "libfast.so"}, {Tag: dtAudit, Name: "watch.so"}, {Tag: dtDepaudit, Name: "/x/watch.so"}}},
+			&Object{Machine: "x86_64", Needed: []string{"liba.so", "/x/libreal.so", "libfast.so"}, Audit: []string{"watch.so", "/x/watch.so"}}},
 		{"to be linked", testelf.File{Type: elf.ET_REL}, nil},
 		{"core", testelf.File{Type: elf.ET_CORE}, nil},
 		{"firmware", testelf.File{Type: elf.ET_EXEC, Machine: elf.EM_XTENSA}, &Object{Machine: "elf94", Program: true}},
@@ -76,9 +78,22 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadOfOtherFiles(t *testing.T) {
-	for _, text := range []string{"", "\x7f", "\x7fEL", "#!/bin/sh\n", "CCO", "a text that is a little longer than what is read of it first"} {
+	for _, text := range []string{"", "\x7f", "\x7fEL", "#!", "#! \t\n/bin/sh", "CCO", "a text that is a little longer than what is read of it first"} {
 		if o := read(t, []byte(text)); o != nil {
 			t.Errorf("%q is taken for %+v", text, o)
+		}
+	}
+}
+
+func TestReadOfScripts(t *testing.T) {
+	for text, want := range map[string][]string{
+		"#!/bin/sh\nset -e\n":        {"/bin/sh"},
+		"#! \t/usr/bin/env\t-S  a b": {"/usr/bin/env", "-S", "a", "b"},
+		"#!/bin/sh\x00/x\n":          {"/bin/sh"},
+		"#!./sh":                     {"./sh"},
+	} {
+		if diff := cmp.Diff(&Object{Script: want}, read(t, []byte(text)), cmp.AllowUnexported(Object{}, version{})); diff != "" {
+			t.Errorf("%q: %s", text, diff)
 		}
 	}
 }
@@ -133,7 +148,7 @@ func TestReadAgreesWithDebugELF(t *testing.T) {
 		}
 		e, err := elf.Open(name)
 		if err != nil {
-			if o != nil && o.Damage == "" {
+			if o != nil && o.Damage == "" && o.Script == nil {
 				t.Errorf("%s: %+v, and debug/elf says %v", name, o, err)
 			}
 			continue
@@ -182,6 +197,7 @@ func TestReadAgreesWithDebugELF(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	gpu := testelf.File{Machine: elf.EM_AMDGPU, Flags: 0x4a}.Bytes()
 	f.Add(gpu)
+	f.Add([]byte("#!/usr/bin/env -S sh\n"))
 	f.Add(testelf.File{Interp: testelf.Interp, Soname: "x", Needed: []string{"liba.so"}, Runpath: []string{"$ORIGIN"}, Asks: map[string][]string{"libc.so.6": {"GLIBC_2.4"}}, Defines: []string{"X"}}.Bytes())
 	f.Add(testelf.File{Narrow: true, Big: true, Machine: elf.EM_PPC64}.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {

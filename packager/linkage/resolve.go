@@ -34,6 +34,8 @@ func Resolve(m *packager.Manifest, objects []*Object, forbidden ...string) *Link
 	for _, o := range objects {
 		r.l.Problems = append(r.l.Problems, r.entries(o, forbidden)...)
 		r.l.Problems = append(r.l.Problems, r.interp(o)...)
+		r.l.Problems = append(r.l.Problems, audited(o)...)
+		r.l.Problems = append(r.l.Problems, r.script(o, forbidden)...)
 	}
 	r.l.Problems = sortProblems(r.l.Problems)
 	return r.l
@@ -200,7 +202,13 @@ func (r *resolver) sum(objects []*Object) {
 	host := map[string]*packager.HostLibrary{}
 	for _, n := range r.needs() {
 		key := needKey{n.object.Path, n.name}
-		if place := r.places[n.name]; place != "" {
+		declared := r.declared(n)
+		if strings.Contains(n.name, "/") && declared == nil {
+			r.l.open = append(r.l.open, n)
+			r.l.Problems = append(r.l.Problems, Problem{Path: n.object.Path, What: fmt.Sprintf("needs %q, by a path that is neither in the package nor required of its host: link it by a name, with -l, or give that library a soname", n.name)})
+			continue
+		}
+		if place := r.places[n.name]; place != "" && !strings.Contains(n.name, "/") {
 			put(r.l.Elsewhere, key, place)
 			if !r.lenient && !Runtime(n.name) {
 				r.l.Problems = append(r.l.Problems, Problem{Path: n.object.Path, Library: n.name,
@@ -209,18 +217,18 @@ func (r *resolver) sum(objects []*Object) {
 			continue
 		}
 		r.l.open = append(r.l.open, n)
-		declared := r.declared(n)
+		name := path.Base(n.name) // a path's folder is among the declared ones
 		switch {
 		case Runtime(n.name):
 			r.l.Runtime = append(r.l.Runtime, n.name)
 		case declared == nil:
 			r.l.Problems = append(r.l.Problems, Problem{Path: n.object.Path, Library: n.name,
 				What: fmt.Sprintf("needs %s, which neither the package nor its host requirements provide", n.name)})
-		case host[n.name] == nil:
-			host[n.name] = &packager.HostLibrary{Name: n.name, NeededBy: n.object.Path, Dirs: declared}
+		case host[name] == nil:
+			host[name] = &packager.HostLibrary{Name: name, NeededBy: n.object.Path, Dirs: declared}
 		default:
 			for _, dir := range declared {
-				if h := host[n.name]; !slices.Contains(h.Dirs, dir) {
+				if h := host[name]; !slices.Contains(h.Dirs, dir) {
 					h.Dirs = append(h.Dirs, dir)
 				}
 			}

@@ -61,6 +61,8 @@ func TestResolve(t *testing.T) {
 	rocm := packager.Requirement{Kind: packager.RequirePath, Name: "/opt/rocm-therock"}
 	loader := testelf.File{Soname: "ld-linux-x86-64.so.2"}
 	const elsewhere = "where the loader does not look for it: set fix_runpath: true in the recipe, or link with a RUNPATH from $ORIGIN"
+	const begin = ": begin it with #!/bin/sh or with another program that its hosts have"
+	const byPath = ", by a path that is neither in the package nor required of its host: link it by a name, with -l, or give that library a soname"
 	for _, tt := range []struct {
 		name     string
 		files    map[string]any
@@ -172,6 +174,35 @@ func TestResolve(t *testing.T) {
 			files:    map[string]any{"a": "\x7fELF and nothing more than that, which is too little"},
 			problems: []string{"a: is a damaged ELF file: its byte order is 97"},
 		},
+		{
+			name: "scripts of the build",
+			files: map[string]any{"a": "#!/build/tree/sh\n", "b": "#!/usr/bin/env -S /build/tree/../tree/python x\n", "c": "#!python3\n", "d": "#! /home/me/bin/python\n",
+				"e": "#!/usr/bin/env python3\n", "f": "#!/opt/x/python\n", "g": "#!/build/tree2/sh\n", "lib": "->a"},
+			problems: []string{
+				`a: is started by "/build/tree/sh", which is in a folder of the machine that built it` + begin,
+				`b: is started with "/build/tree/../tree/python", which is in a folder of the machine that built it` + begin,
+				`c: is started by "python3", which is not an absolute path` + begin,
+				`d: is started by "/home/me/bin/python", and no package may look into /home` + begin,
+			},
+		},
+		{
+			name: "needs by path",
+			files: map[string]any{
+				"a":            program(nil, "/build/tree/ld-musl-x.so", "/build/tree/ld-linux-x86-64.so.2", "/opt/rocm-therock/lib/libhip.so.7", "$ORIGIN/lib/libb.so", "lib/libb.so", "$ORIGIN/libgone.so"),
+				"lib/libb.so":  testelf.File{Names: []testelf.Name{{Tag: dtFilter, Name: "/build/tree/libreal.so"}, {Tag: dtAuxiliary, Name: "libfast.so"}, {Tag: dtFilter, Name: "${ORIGIN}/libc1.so"}}},
+				"lib/libc1.so": testelf.File{Soname: "ld-musl-x.so", Names: []testelf.Name{{Tag: dtAudit, Name: "watch.so"}}},
+			},
+			requires: []packager.Requirement{rocm},
+			want: Linkage{Machine: "x86_64", Machines: []string{"x86_64"},
+				Host:   []packager.HostLibrary{{Name: "libhip.so.7", NeededBy: "a", Dirs: []string{"/opt/rocm-therock/lib"}}},
+				Inside: map[string]map[string]string{"a": {"$ORIGIN/lib/libb.so": "lib/libb.so"}, "lib/libb.so": {"${ORIGIN}/libc1.so": "lib/libc1.so"}}},
+			problems: []string{
+				`a: needs "$ORIGIN/libgone.so"` + byPath, `a: needs "/build/tree/ld-linux-x86-64.so.2"` + byPath, `a: needs "/build/tree/ld-musl-x.so"` + byPath, `a: needs "lib/libb.so"` + byPath,
+				`lib/libb.so: needs "/build/tree/libreal.so"` + byPath,
+				"lib/libb.so: needs libfast.so, which neither the package nor its host requirements provide",
+				`lib/libc1.so: has the loader audited by "watch.so": link it without --audit and --depaudit`,
+			},
+		},
 		{name: "scripts", files: map[string]any{"a": "#!/bin/sh\n", "b": "text"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -215,7 +246,7 @@ func TestRuntime(t *testing.T) {
 		"libutil.so.1": true, "libanl.so.1": true, "libnsl.so.1": true, "ld-linux-x86-64.so.2": true, "ld-linux-aarch64.so.1": true, "ld-linux.so.2": true,
 		"libgcc_s.so.1": true, "libstdc++.so.6": true, "ld64.so.2": true,
 		"libnsl.so.2": false, "libgomp.so.1": false, "libstdc++.so.5": false, "libcrypt.so.1": false, "libc.so": false, "libc.so.7": false, "libdl.so.6": false,
-		"libm.so.6x": false, "": false, "ld.so": false, "libcuda.so.1": false, "libc-ares.so.2": false, "ldap.so.2": false,
+		"libm.so.6x": false, "": false, "ld.so": false, "ld-musl-x86_64.so.1": true, "ld-musl-x.so": false, "/lib64/ld-linux-x86-64.so.2": false, "ld-linux-/x.so.2": false, "libcuda.so.1": false, "libc-ares.so.2": false, "ldap.so.2": false,
 	} {
 		if got := Runtime(name); got != want {
 			t.Errorf("%s: %v", name, got)

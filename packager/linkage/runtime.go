@@ -1,7 +1,6 @@
 package linkage
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,15 +33,14 @@ func ofGlibc(name string) bool {
 }
 
 // isLoader tells whether a file's name is that of a dynamic loader, such as
-// ld-linux-x86-64.so.2, ld-linux-aarch64.so.1 or ld64.so.2.
+// ld-linux-x86-64.so.2, ld-linux-aarch64.so.1, ld-musl-x86_64.so.1 or
+// ld64.so.2. A path is no name.
 func isLoader(name string) bool {
-	name = path.Base(name)
-	if strings.HasPrefix(name, "ld-musl-") {
-		return true
-	}
 	stem, version, ok := strings.Cut(name, ".so.")
-	_, err := strconv.Atoi(version)
-	return ok && err == nil && (stem == "ld" || stem == "ld64" || stem == "ld-linux" || strings.HasPrefix(stem, "ld-linux-"))
+	if _, err := strconv.Atoi(version); !ok || err != nil || strings.Contains(stem, "/") {
+		return false
+	}
+	return stem == "ld" || stem == "ld64" || stem == "ld-linux" || strings.HasPrefix(stem, "ld-linux-") || strings.HasPrefix(stem, "ld-musl-")
 }
 
 // glibcVersion is the version of glibc in the name of a symbol version, "" if

@@ -36,7 +36,7 @@ func (v *verifier) inspect(r *os.File, f *packager.File) {
 		v.problem(f.Path, o.Wrong())
 	}
 	var dirs []string
-	if o == nil && v.p.Imported && f.Size <= maxLauncher {
+	if (o == nil || o.Script != nil) && v.p.Imported && f.Size <= maxLauncher {
 		dirs = launcherDirs(r, f.Size)
 	}
 	v.mu.Lock()

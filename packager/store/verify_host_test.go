@@ -42,6 +42,7 @@ func put(t *testing.T, name string, b []byte) {
 
 func TestVerifyLooksForLibrariesOnTheHost(t *testing.T) {
 	root := t.TempDir()
+	put(t, filepath.Join(root, "bin/sh"), nil)
 	put(t, filepath.Join(root, "lib64/ld-linux-x86-64.so.2"), testelf.File{Soname: "ld-linux-x86-64.so.2"}.Bytes())
 	put(t, filepath.Join(root, "usr/lib64/libc.so.6"), testelf.File{Soname: "libc.so.6", Defines: []string{"GLIBC_2.36"}}.Bytes())
 	rocm := filepath.Join(root, "opt/rocm-therock/lib/libamdhip64.so.7")
