@@ -72,6 +72,8 @@ type history struct {
 	inside map[string]bool
 	// twofold both apply and undo it, if their messages are right.
 	twofold []string
+	// loose apply (true) or undo it but for white space.
+	loose map[string]bool
 	// why says how a commit came among them, where it is not its patch.
 	why map[string]string
 	// named are the commits of the history that say something of others.
@@ -152,14 +154,15 @@ func (h *history) byPatch(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	same, undone, err := h.c.samePatch(ctx, h.change, ids)
+	found, err := h.c.samePatch(ctx, h.change, ids)
 	if err != nil {
 		return err
 	}
-	for _, id := range same {
+	h.loose = found.loose
+	for _, id := range found.same {
 		h.applied[id], h.inside[id] = true, true
 	}
-	for _, id := range undone {
+	for _, id := range found.undone {
 		h.applied[id], h.inside[id] = false, true
 	}
 	return nil

@@ -19,7 +19,8 @@
 //
 // [Checkout.Carries] answers yes, no or unknown. Let A be the commits of the
 // pin's history that apply the fix: the fix itself; every commit with the same
-// patch (a cherry-pick, a rebased copy), found by git's stable patch id; and
+// patch (a cherry-pick, a rebased copy), to every byte with three lines of
+// context, wherever in the file, found by git's verbatim patch id; and
 // every commit that reverts a revert. Let R be those that undo it: the reverse
 // patch, or a message "This reverts commit …" that names one of A, or names a
 // merge that brought one in. Then what counts are the last of them, those that
@@ -30,8 +31,9 @@
 //	of both   unknown: applied on one branch, reverted on another
 //	none      no
 //
-// A yes or no becomes unknown when there is reason to doubt it: a later message
-// that speaks of a revert and of the fix in other words, a trailer "(cherry picked from
+// A yes or no becomes unknown when there is reason to doubt it: a patch
+// that is the same but for white space, a later message that speaks of a revert
+// and of the fix in other words, a trailer "(cherry picked from
 // commit …)" on another patch, a merge that has the fix's files neither as its
 // side with the fix nor as git merges them by itself, a shallow history that may have lost something that would
 // follow, a partial clone without the files to compare. A commit that is not

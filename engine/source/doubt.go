@@ -44,6 +44,18 @@ func (h *history) said(ctx context.Context, after []string, answer Carriage) (*C
 	if err != nil {
 		return nil, err
 	}
+	for _, id := range ids {
+		applies, loose := h.loose[id]
+		if _, known := h.applied[id]; !loose || known || applies == (answer.Carried != nil && *answer.Carried) {
+			continue
+		}
+		what := "patch"
+		if !applies {
+			what = "patch backwards"
+		}
+		a := unknown("%s, but %s is the same %s but for white space", answer.How, short(id), what)
+		return &a, nil
+	}
 	if doubt, err := h.unread(ctx, ids, answer); err != nil || doubt != nil {
 		return doubt, err
 	}

@@ -27,6 +27,8 @@ type change struct {
 	ids []string
 
 	forward, back string
+	// exact are the same two with every byte of white space.
+	exact [2]string
 }
 
 var errNoFiles = errors.New("files of the history are not in this checkout")
@@ -91,56 +93,82 @@ func parseRaw(b []byte) (map[string][]string, error) {
 	return touched, nil
 }
 
-// samePatch sorts commits into those that do what the change does and those
-// that undo it.
-func (c *Checkout) samePatch(ctx context.Context, ch *change, ids []string) (same, undone []string, err error) {
+// sorted are the commits that do what a change does, and those that undo it;
+// loose ones with other white space, by whether they do it.
+type sorted struct {
+	same, undone []string
+	loose        map[string]bool
+}
+
+// samePatch sorts commits by what they do of the change.
+func (c *Checkout) samePatch(ctx context.Context, ch *change, ids []string) (found sorted, err error) {
+	found.loose = map[string]bool{}
 	touched, err := c.touched(ctx, ids)
 	if err != nil {
-		return nil, nil, err
+		return found, err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Equal(touched[id], ch.files) || c.edges[id] })
 	if len(ids) == 0 {
-		return nil, nil, nil
+		return found, nil
 	}
 	if err := c.identify(ctx, ch); err != nil {
-		return nil, nil, err
+		return found, err
 	}
 	patches, err := c.patchIDs(ctx, ch.ids, ids)
 	if err != nil {
-		return nil, nil, err
+		return found, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		return patches[id] == "" || patches[id] != ch.forward && patches[id] != ch.back
+	})
+	if len(ids) == 0 {
+		return found, nil
+	}
+	exact, err := c.patchIDs(ctx, verbatim, ids)
+	if err != nil {
+		return found, err
 	}
 	for _, id := range ids {
-		switch patches[id] {
-		case "":
-		case ch.forward:
-			same = append(same, id)
-		case ch.back:
-			undone = append(undone, id)
+		switch {
+		case exact[id] == ch.exact[0]:
+			found.same = append(found.same, id)
+		case exact[id] == ch.exact[1]:
+			found.undone = append(found.undone, id)
+		default:
+			found.loose[id] = patches[id] == ch.forward
 		}
 	}
-	return same, undone, nil
+	return found, nil
 }
+
+var stable, verbatim = []string{"patch-id", "--stable"}, []string{"patch-id", "--verbatim"}
 
 // identify finds the patch ids of the change. A stable id does not see white
 // space; of a change in nothing else it is the same forwards and back, and
-// then every byte counts.
+// then only the exact ones are looked for.
 func (c *Checkout) identify(ctx context.Context, ch *change) error {
-	for _, how := range []string{"--stable", "--verbatim"} {
-		ch.ids = []string{"patch-id", how}
-		for _, direction := range []struct {
-			id    *string
-			extra []string
-		}{{&ch.forward, nil}, {&ch.back, []string{"-R"}}} {
-			patches, err := c.patchIDs(ctx, ch.ids, []string{ch.line}, direction.extra...)
+	both := func(how []string) (ids [2]string, err error) {
+		for i, extra := range [][]string{nil, {"-R"}} {
+			patches, err := c.patchIDs(ctx, how, []string{ch.line}, extra...)
 			if err != nil {
-				return err
+				return ids, err
 			}
-			*direction.id = patches[strings.Fields(ch.line)[0]]
+			ids[i] = patches[strings.Fields(ch.line)[0]]
 		}
-		if ch.forward != ch.back {
-			return nil
-		}
+		return ids, nil
 	}
+	ids, err := both(stable)
+	if err != nil {
+		return err
+	}
+	if ch.exact, err = both(verbatim); err != nil {
+		return err
+	}
+	ch.ids = stable
+	if ids[0] == ids[1] {
+		ch.ids, ids = verbatim, ch.exact
+	}
+	ch.forward, ch.back = ids[0], ids[1]
 	return nil
 }
 
