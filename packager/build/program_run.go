@@ -17,6 +17,7 @@ import (
 
 // programRun is a program that was asked for its version.
 type programRun struct {
+	group    int            // of its processes; 0 if it has not begun
 	status   int            // that it ended with
 	signal   syscall.Signal // that ended it; 0 if none
 	timedOut time.Duration  // the limit that it went over; 0 if it did not
@@ -53,6 +54,7 @@ func runProgram(ctx context.Context, path string, limit time.Duration) (*program
 	if r.notBegun != nil {
 		return r, ctx.Err()
 	}
+	r.group = cmd.Process.Pid
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

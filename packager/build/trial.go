@@ -99,6 +99,10 @@ func unpack(ctx context.Context, archive io.Reader, dir string) error {
 func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string, error) {
 	entries := t.manifest.EntryPoints
 	paths := slices.Compact(slices.Sorted(maps.Values(entries)))
+	orphans, err := openOrphanage()
+	if err != nil {
+		return nil, nil, err
+	}
 	runs, group := make([]*programRun, len(paths)), errgroup.Group{}
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	for i, p := range paths {
@@ -107,11 +111,19 @@ func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	err = group.Wait()
+	left, sweepErr := orphans.close(groups(runs))
+	if err != nil {
 		return nil, nil, err
 	}
 	var trials []Trial
 	var wrong []error
+	if sweepErr != nil {
+		wrong = append(wrong, fmt.Errorf("the entry points: %w", sweepErr))
+	}
+	if len(left) > 0 {
+		wrong = append(wrong, fmt.Errorf("asked for --version, an entry point leaves processes running: %s", strings.Join(left, ", ")))
+	}
 	printed, answered := map[string]string{}, 0
 	for _, entry := range slices.Sorted(maps.Keys(entries)) {
 		i, _ := slices.BinarySearch(paths, entries[entry])
@@ -136,6 +148,17 @@ func (t *trial) run(ctx context.Context, dir string) ([]Trial, map[string]string
 		return nil, nil, t.unfit(wrong)
 	}
 	return trials, printed, nil
+}
+
+// groups are the process groups that the programs had.
+func groups(runs []*programRun) []int {
+	var out []int
+	for _, r := range runs {
+		if r != nil && r.group != 0 {
+			out = append(out, r.group)
+		}
+	}
+	return out
 }
 
 // unfit says what is wrong with the package, or with this machine for it.
