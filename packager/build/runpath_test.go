@@ -364,6 +364,20 @@ func TestFixRunpathRefuses(t *testing.T) {
 			},
 			is: ErrUnfit, want: []string{`hrx/bin/tool is a damaged ELF file`},
 		},
+		"scripts and paths of the tree": {
+			make: func(e *elfTree) {
+				e.program(server, "")
+				e.write("hrx/bin/tool", "#!"+e.dir+"/sh\necho version 1\n", 0o755)
+				e.write("hrx/lib/module", "#!"+e.dir+"/sh\n", 0o644) // that nobody starts
+				e.write("hrx/lib/libx.so", string(testelf.File{Needed: []string{e.dir + "/ld-musl-x.so"}}.Bytes()), 0o644)
+				whole := testelf.File{Sections: []testelf.Section{{Name: ".data", Data: make([]byte, 9000)}}}.Bytes()
+				e.write("hrx/lib/liby.so", string(whole[:5000]), 0o644)
+			},
+			is: ErrUnfit, want: []string{
+				`linked with\nhrx/bin/tool is started by "/.*/sh", which is in a folder of the machine that built it`,
+				`\nhrx/lib/libx\.so needs "/.*/ld-musl-x\.so", by a path`, `\nhrx/lib/liby\.so is cut off: it has 5000 bytes`,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newElfTree(t)
