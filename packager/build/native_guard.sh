@@ -60,7 +60,7 @@ unit_files() {
 unit_naming() {
     {
         unit_files -exec grep -s -l -E -e "$mentioned" -- '{}' +
-        unit_files -exec grep -s -h -o -E -e '/[^][:space:]"'"'"'=;,:}{$%@[]+' -- '{}' + |
+        unit_files -exec grep -s -h -o -E -e '/[^][:space:]"'"'"'=;,:}{$%[]+' -- '{}' + |
             sort -u | tr '\n' '\000' | xargs -0 -r readlink -f -- 2>/dev/null |
             grep -E -e "^$(below "$real")" | sed 's,^,a unit that leads over a link to ,'
     } | head -n 1 | tr -cd '[:print:]'
