@@ -48,6 +48,9 @@ func TestReadFileOfTheKernelLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		if os.Getenv("ONEBIT_CI") != "" {
+			t.Fatal(err)
+		}
 		t.Skipf("this account cannot open the kernel's log: %v", err)
 	} else {
 		f.Close()
