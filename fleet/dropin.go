@@ -61,7 +61,20 @@ type DropIn struct {
 	RolledBackFrom PackageRef // set in a file that a rollback or a return puts there
 	Rollback       string     // rollbackExchange or rollbackRemove
 	Blocks         []Block
+
+	// Start is what adopt made of the unit's ExecStart=: the values of that key after a reset, with ${…} for what
+	// moves. Empty: the unit's own line holds.
+	Start   []string
+	Adopted []Origin // the lines of the unit's own files that adopt took over
+
 	Extra          []string // lines of the section that a newer version wrote, kept as they are
+}
+
+// Origin is a line that adopt took over: where it was and what it said then.
+type Origin struct {
+	File   string
+	Line   int    // 1 is the first
+	SHA256 string // of the line's key and value as systemd reads them, in hex
 }
 
 // rolledBack tells whether the file is the one that a rollback by hand puts in place: once it is there, another
@@ -81,6 +94,15 @@ func (d *DropIn) Encode() ([]byte, error) {
 			return nil, fmt.Errorf("quote %s: %w", a.Key, err)
 		}
 		fmt.Fprintf(&b, "Environment=%s\n", q)
+	}
+	for i, value := range d.Start {
+		if i == 0 {
+			b.WriteString("ExecStart=\n")
+		}
+		if value == "" || strings.ContainsAny(value, "\n\r\x00") || value != strings.TrimSpace(value) || strings.HasSuffix(value, `\`) {
+			return nil, fmt.Errorf("the command %q is not one line", value)
+		}
+		fmt.Fprintf(&b, "ExecStart=%s\n", value)
 	}
 	fmt.Fprintf(&b, "\n[%s]\n", section)
 	write := func(key string, fields ...string) {
@@ -105,6 +127,9 @@ func (d *DropIn) Encode() ([]byte, error) {
 	write("Rollback", d.Rollback)
 	for _, block := range d.Blocks {
 		write("Blocked", block.Name, block.Digest, block.Reason)
+	}
+	for _, o := range d.Adopted {
+		write("Adopted", o.File, strconv.Itoa(o.Line), o.SHA256)
 	}
 	for _, line := range d.Extra {
 		b.WriteString(line + "\n")

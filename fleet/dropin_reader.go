@@ -56,7 +56,7 @@ func readDropIn(data []byte) (d *DropIn, edited, err error) {
 			case "Service":
 				return d.setting(key, value)
 			case section:
-				if key != "Blocked" && seen[key] {
+				if key != "Blocked" && key != "Adopted" && seen[key] {
 					return errors.New("a repeated key")
 				}
 				seen[key] = true
@@ -81,6 +81,8 @@ func (d *DropIn) validate() error {
 		return fmt.Errorf("%w: it names no package", errNotOurs)
 	case len(d.Environment) == 0:
 		return fmt.Errorf("%w: it sets no variable", errNotOurs)
+	case d.Start != nil && len(d.Start) == 0:
+		return fmt.Errorf("%w: it resets ExecStart= and starts nothing", errNotOurs)
 	case d.Generation <= 0:
 		return fmt.Errorf("%w: it has no generation", errNotOurs)
 	case d.Rollback != rollbackExchange && d.Rollback != rollbackRemove:
@@ -91,6 +93,9 @@ func (d *DropIn) validate() error {
 
 // setting takes one line of [Service].
 func (d *DropIn) setting(key, value string) error {
+	if key == "ExecStart" {
+		return d.command(value)
+	}
 	if key != "Environment" {
 		return fmt.Errorf("%s= is not ours", key)
 	}
@@ -104,6 +109,19 @@ func (d *DropIn) setting(key, value string) error {
 		}
 	}
 	d.Environment = append(d.Environment, Assignment{name, text})
+	return nil
+}
+
+// command takes one ExecStart=: the first one is a reset, which later lines take the place of.
+func (d *DropIn) command(value string) error {
+	switch {
+	case d.Start == nil && value == "":
+		d.Start = []string{}
+		return nil
+	case d.Start == nil || value == "":
+		return errors.New("ExecStart= is reset once, before the first command")
+	}
+	d.Start = append(d.Start, value)
 	return nil
 }
 
@@ -166,6 +184,15 @@ func (d *DropIn) field(key, value, line string) error {
 			return errors.New("a block is not name, digest and reason")
 		}
 		d.Blocks = append(d.Blocks, Block{fields[0], fields[1], fields[2]})
+	case "Adopted":
+		if len(fields) != 3 {
+			return errors.New("an adopted line is not file, line and digest")
+		}
+		n, err := strconv.Atoi(fields[1])
+		if err != nil || n < 1 {
+			return fmt.Errorf("line %q is no number", fields[1])
+		}
+		d.Adopted = append(d.Adopted, Origin{fields[0], n, fields[2]})
 	default:
 		d.Extra = append(d.Extra, line)
 	}

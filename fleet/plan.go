@@ -50,7 +50,7 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		By: s.h.User, At: s.h.Now().UTC().Truncate(time.Second), Blocks: v.blocks(),
 	}
 	if v.active != nil {
-		next.Extra = v.active.Extra
+		next.Start, next.Adopted, next.Extra = v.active.Start, v.active.Adopted, v.active.Extra
 	}
 	if slices.Equal(v.armed, moved) && slices.Equal(v.onDisk, moved) && (v.active == nil || v.active.Package.same(to)) {
 		return p, nil

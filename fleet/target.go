@@ -70,7 +70,7 @@ func (p past) file(ref PackageRef, next *DropIn, rewrite func([]Assignment, Pack
 	if p.prev != nil && p.prev.Package.same(ref) && !p.active.Package.same(ref) {
 		from = p.prev
 	}
-	d.Environment = from.Environment
+	d.Environment, d.Start, d.Adopted = from.Environment, from.Start, from.Adopted
 	if from.Package.same(ref) {
 		d.ServedBefore, d.Rollback = from.ServedBefore, from.Rollback
 	} else {
