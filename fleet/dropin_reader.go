@@ -76,6 +76,9 @@ func readDropIn(data []byte) (d *DropIn, edited, err error) {
 
 // validate checks what every file of ours says.
 func (d *DropIn) validate() error {
+	if full, err := unitName(d.Unit); d.Unit != "" && (err != nil || full != d.Unit) {
+		return fmt.Errorf("%w: %q is not the name of a service", errNotOurs, d.Unit)
+	}
 	switch {
 	case d.Package.Name == "" || d.Package.Path == "":
 		return fmt.Errorf("%w: it names no package", errNotOurs)
