@@ -89,58 +89,6 @@ that fails is left for the one that served before (exit status 1).`,
 	return c
 }
 
-func newPkgRollbackCommand(a *app) *cobra.Command {
-	var opts fleet.RollbackOptions
-	c := &cobra.Command{
-		Use:   "rollback [UNIT]",
-		Short: "Go back to the package that served before",
-		Long: `Go back to the last package that this service was seen serving from. Needs no network, no
-state and no free space; repeated it changes nothing. The package that was left is blocked
-for this service until "1bit pkg unblock" lifts it.`,
-		Args: between(0, 1), ValidArgsFunction: a.completeUnits,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h := a.host()
-			unit, err := a.unit(cmd.Context(), h, args)
-			if err != nil {
-				return err
-			}
-			o, err := h.Rollback(cmd.Context(), unit, opts)
-			return a.showOutcome(o, err, "")
-		},
-	}
-	c.Flags().BoolVar(&opts.Restart, "restart", false, "restart the service too")
-	c.Flags().DurationVar(&opts.Watch, "watch", defaultWatch, "how long to watch the service after its restart")
-	return c
-}
-
-func newPkgUnblockCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "unblock UNIT ID", Short: "Let a service use a package again that it was rolled back from", Args: between(2, 2),
-		ValidArgsFunction: a.completeUnitThenPackage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[1]
-			if p, err := a.store().Find(cmd.Context(), name); err == nil {
-				name = p.Name // a blocked package may be removed already: then its full name has to do
-			}
-			o, err := a.host().Unblock(cmd.Context(), args[0], name)
-			return a.showOutcome(o, err, fmt.Sprintf("%s may use %s again", args[0], name))
-		},
-	}
-}
-
-func newPkgUnswitchCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "unswitch UNIT", Short: "Remove every trace of ours from a unit", Args: between(1, 1),
-		ValidArgsFunction: a.completeUnits,
-		Long: `Remove our drop-in and what lies beside it, and reload. The unit is then as its owner wrote
-it; what runs is not touched.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := a.host().Unswitch(cmd.Context(), args[0])
-			return a.showOutcome(o, err, args[0]+" is as its owner wrote it")
-		},
-	}
-}
-
 // unit is the named unit, or the only service of this host.
 func (a *app) unit(ctx context.Context, h *fleet.Host, args []string) (string, error) {
 	if len(args) == 1 {
