@@ -34,6 +34,16 @@ func timedCommand(cmd *exec.Cmd) (run, error) {
 	return r, nil
 }
 
+// output runs a program and returns what it prints.
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", cmd, err)
+	}
+	return string(out), nil
+}
+
 // inTurn runs ours and the peer's command alternately and returns the medians of their times, and the most memory
 // that ours took.
 func inTurn(rounds int, ours, peer func(round int) (run, error)) (a, b, memory float64, err error) {

@@ -5,6 +5,9 @@
 // The packages are of the real engine, of 2,000 small files and of one file of 2 GiB. Every command is timed as a
 // whole process, ours and the peer's in turn, and the medians are compared. It reports and gates nothing: its exit
 // status is 0 whatever falls short.
+//
+// What has no name of a sample (a switch, a rollback, the status of many services) is measured against systemctl in
+// a test host, or, by another user than root, on the user's own systemd.
 package main
 
 import (
@@ -17,15 +20,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/fakeengine"
 	"github.com/1bit-systems/pkg/internal/realengine"
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "llama-server" { // the engine of a service that is measured
+		os.Exit(fakeengine.Main(os.Args[1:], os.Getenv, os.Stderr, os.Exit))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	inHost := flag.String("switch-in", "", "measure the switch here, with the files of this folder (used inside the test host)")
+	inHost := flag.String("switch-in", "", "measure the acts on services here, with the programs of this folder (used inside the test host)")
 	samplesIn := flag.String("make-samples", "", "write the trees to measure with into this folder, from the engine tree that is the argument")
-	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch")
+	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch (switch, rollback, status)")
 	flag.Parse()
 	var err error
 	if *samplesIn != "" {
@@ -48,6 +55,9 @@ func measure(ctx context.Context, inHost, only string) error {
 		return err
 	}
 	bin := filepath.Dir(self)
+	if only == onlySwitch {
+		return (&bench{ctx: ctx, bin: bin}).switchInHost()
+	}
 	cache, err := realengine.CacheDir()
 	if err != nil {
 		return err
@@ -65,6 +75,9 @@ func measure(ctx context.Context, inHost, only string) error {
 	b := &bench{ctx: ctx, bin: bin, work: work, tree: tree.Dir}
 	return b.all(only)
 }
+
+// onlySwitch is the name of what is measured without a sample.
+const onlySwitch = "switch"
 
 type bench struct {
 	ctx             context.Context
@@ -96,7 +109,7 @@ func (b *bench) all(only string) error {
 			}
 		}
 	}
-	if strings.Contains("switch", only) {
+	if strings.Contains(onlySwitch, only) {
 		return b.switchInHost()
 	}
 	return nil

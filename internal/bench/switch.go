@@ -6,87 +6,140 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 )
 
-const benchUnit = "1bit-bench.service"
+const (
+	benchUnit   = "1bit-bench.service"
+	benchRounds = 21
+	reload      = "systemctl --user daemon-reload"
 
-// benchSwitch measures a switch without restart on this user's own systemd, with a unit that it removes.
+	// What status is asked for.
+	manyServices = 50
+	manyPackages = 10
+)
+
+// benchSwitch measures the acts on services on this user's own systemd: a switch and a rollback without restart of a
+// service that answers, and the status of many.
 func benchSwitch(ctx context.Context, bin string) (err error) {
-	home, err := os.UserHomeDir()
+	s, err := newServices(ctx, bin)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(home, "1bit-bench-")
-	if err != nil {
-		return err
-	}
-	defer removeAll(work)
-	program := filepath.Join(bin, "1bit")
-	common := []string{"--config", filepath.Join(work, "config.yaml")}
-	config := fmt.Sprintf("scope: user\nrestart: free\ndata_home: %s/packages\nstate_home: %s/state\n", work, work)
-	tree := filepath.Join(work, "tree")
-	for path, text := range map[string]string{
-		common[1]:                            config,
-		filepath.Join(work, "recipe.yaml"):   recipe,
-		filepath.Join(tree, "1bit"):          "#!/bin/sh\necho version: none\n",
-		tree + "/hrx/llama/bin/llama-server": "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep infinity\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	defer func() { err = errors.Join(err, s.remove()) }()
+	fmt.Printf("# on %s\n", fileSystem(s.work))
+	for _, step := range []func() error{s.benchRollbackOfFirst, s.benchSwitch, s.benchRollback, s.benchStatus} {
+		if err := step(); err != nil {
 			return err
 		}
 	}
-	for _, id := range []string{"aaaaaaa", "bbbbbbb"} {
-		for _, args := range [][]string{
-			{"pkg", "build", "--recipe", work + "/recipe.yaml", "--tree", tree, "--out", work + "/dist", "--id", id},
-			{"pkg", "install", work + "/dist/1bit-hrx-" + id + "*"},
-		} {
-			if found, _ := filepath.Glob(args[len(args)-1]); len(found) == 1 {
-				args[len(args)-1] = found[0]
-			}
-			if _, err := timed(ctx, program, append(common[:2:2], args...)...); err != nil {
-				return err
-			}
-		}
-	}
-	unit := filepath.Join(home, ".config", "systemd", "user", benchUnit)
-	if err := os.MkdirAll(filepath.Dir(unit), 0o755); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("[Service]\nExecStart=/bin/sh -c 'exec \"$ONEBIT_LLAMA_SERVER\"'\n"+
-		"Environment=ONEBIT_LLAMA_SERVER=%s/packages/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server\n", work)
-	if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
-		return err
-	}
-	systemctl := func(args ...string) (run, error) {
-		return timed(ctx, "systemctl", append([]string{"--user"}, args...)...)
-	}
-	defer func() {
-		_, stopErr := systemctl("stop", benchUnit)
-		_ = os.RemoveAll(unit + ".d")
-		_ = os.Remove(unit)
-		_, reloadErr := systemctl("daemon-reload")
-		err = errors.Join(err, stopErr, reloadErr)
-	}()
-	if _, err := systemctl("daemon-reload"); err != nil {
-		return err
-	}
-	if _, err := systemctl("start", benchUnit); err != nil {
-		return err
-	}
-	ours, peer, _, err := inTurn(21, func(round int) (run, error) {
-		id := []string{"bbbbbbb", "aaaaaaa"}[round%2]
-		return timed(ctx, program, append(common[:2:2], "pkg", "switch", benchUnit, id)...)
-	}, func(int) (run, error) { return systemctl("daemon-reload") })
+	return nil
+}
+
+// serve installs packages with an engine that answers, and has a service run from the first.
+func (s *services) serve() error {
+	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("# on %s\n", fileSystem(work))
-	ratio("switch_vs_reload", ours*1000, peer*1000, "ms", 1.5, "systemctl --user daemon-reload")
+	server, err := os.ReadFile(self) // it serves when it is called llama-server
+	if err != nil {
+		return err
+	}
+	if err := s.install(string(server), "aaaaaaa", "bbbbbbb", "ccccccc"); err != nil {
+		return err
+	}
+	if err := s.start("--port 18080", map[string]string{benchUnit: "aaaaaaa"}); err != nil {
+		return err
+	}
+	return s.awaitHealth(benchUnit)
+}
+
+// benchRollbackOfFirst measures the rollback that removes our file, which is that of a first switch.
+func (s *services) benchRollbackOfFirst() error {
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.rollbacks("rollback_of_first_vs_reload", "bbbbbbb")
+}
+
+// benchSwitch measures a switch that writes both files, since the service was seen serving from a package of ours.
+func (s *services) benchSwitch() error {
+	if _, err := s.onebit("switch", benchUnit, "bbbbbbb"); err != nil {
+		return err
+	}
+	if _, err := s.systemctl("restart", benchUnit); err != nil {
+		return err
+	}
+	if err := s.awaitHealth(benchUnit); err != nil {
+		return err
+	}
+	return s.againstReload("switch_vs_reload", func(round int) (run, error) {
+		return s.onebit("switch", benchUnit, []string{"aaaaaaa", "ccccccc"}[round%2])
+	})
+}
+
+// benchRollback measures the rollback that exchanges our two files.
+func (s *services) benchRollback() error { return s.rollbacks("rollback_vs_reload", "aaaaaaa") }
+
+// rollbacks measures rollbacks of switches to a package. The switch before each, and lifting the block after it,
+// are not timed.
+func (s *services) rollbacks(name, id string) error {
+	return s.againstReload(name, func(int) (run, error) {
+		if _, err := s.onebit("switch", benchUnit, id); err != nil {
+			return run{}, err
+		}
+		took, err := s.onebit("rollback", benchUnit)
+		if err != nil {
+			return run{}, err
+		}
+		_, err = s.onebit("unblock", benchUnit, id)
+		return took, err
+	})
+}
+
+func (s *services) againstReload(name string, ours func(round int) (run, error)) error {
+	a, b, _, err := inTurn(benchRounds, ours, func(int) (run, error) { return s.systemctl("daemon-reload") })
+	if err != nil {
+		return err
+	}
+	ratio(name, a*1000, b*1000, "ms", 1.25, reload)
+	return nil
+}
+
+// benchStatus measures the status of many services, all running.
+func (s *services) benchStatus() error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	var ids []string
+	for i := range manyPackages {
+		ids = append(ids, fmt.Sprintf("abcdef%x", i))
+	}
+	if err := s.install("#!/bin/sh\n[ \"$1\" = --version ] || exec sleep infinity\n", ids...); err != nil {
+		return err
+	}
+	packages := map[string]string{}
+	for i := range manyServices {
+		packages[fmt.Sprintf("1bit-bench-%02d.service", i)] = ids[i%len(ids)]
+	}
+	if err := s.start("", packages); err != nil {
+		return err
+	}
+	text, err := s.status()
+	if err != nil {
+		return err
+	}
+	if running := strings.Count(text, `"state":"active(running)"`); running != manyServices {
+		return fmt.Errorf("status shows %d running services, not %d: %s", running, manyServices, text)
+	}
+	a, b, _, err := inTurn(benchRounds, func(int) (run, error) { return s.onebit("status") },
+		func(int) (run, error) { return s.systemctl("list-units") })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("# status of %d running services on %d packages\n", manyServices, manyPackages)
+	ratio("status_vs_list_units", a*1000, b*1000, "ms", 1.5, "systemctl --user list-units")
 	return nil
 }
 
@@ -97,15 +150,4 @@ func fileSystem(dir string) string {
 		return "an unknown file system"
 	}
 	return fmt.Sprintf("file system %s (%s)", strings.TrimSpace(string(out)), dir)
-}
-
-// removeAll removes a folder that holds read-only ones.
-func removeAll(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o755)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(dir)
 }

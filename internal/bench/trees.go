@@ -172,3 +172,14 @@ func copyTree(dst, src string) error {
 		return out.Close()
 	})
 }
+
+// removeAll removes a folder that holds read-only ones.
+func removeAll(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o755)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}
