@@ -4,6 +4,7 @@ package faultrun
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -98,6 +99,20 @@ func at(tid int, dir, name uint64) string {
 		base = fdPath(tid, int32(dir))
 	}
 	return filepath.Join(base, path)
+}
+
+// localAddress reads the address of a connect; ok is false for one that is not of a local socket.
+func localAddress(tid int, addr uintptr, length int) (path string, ok bool) {
+	raw := make([]byte, min(length, unix.SizeofSockaddrUnix))
+	if n, err := unix.PtracePeekData(tid, addr, raw); err != nil || n < 3 || binary.NativeEndian.Uint16(raw) != unix.AF_UNIX {
+		return "", false
+	}
+	path = string(raw[2:])
+	if path[0] == 0 {
+		return "@" + strings.TrimRight(path[1:], "\x00"), true
+	}
+	path, _, _ = strings.Cut(path, "\x00")
+	return path, true
 }
 
 func fdPath(tid int, fd int32) string {

@@ -1,12 +1,13 @@
 //go:build linux && amd64
 
 // Package faultrun runs a program under ptrace and makes trouble at one of its system calls: it kills the
-// program just before the call, or lets the call fail with an errno of choice. The program is the one that
-// ships; nothing in it knows of the tool.
+// program just before the call, lets the call fail with an errno of choice, breaks the connection that a message
+// goes out on, or runs a command meanwhile. The program is the one that ships; nothing in it knows of the tool.
 //
 // A point is a system call that changes something outside the process: a file created, written, synced,
 // renamed, removed or re-moded, or a message sent to a socket. Points are counted over all threads, so a test
-// walks them one by one ("kill at point 17") until a run ends before its point is reached.
+// walks them one by one ("kill at point 17") until a run ends before its point is reached. Where threads do not
+// always come in the same order, [Keys] names the points of a run, and a key leads to the same one in the next.
 //
 // The recorded calls of an undisturbed run are also the evidence for durability: [CheckDurable] says which
 // write could be lost with the power.
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"syscall"
 
@@ -30,12 +32,21 @@ import (
 type Fault struct {
 	// At is the number of the point, from 1; 0 disturbs nothing.
 	At int `json:"at,omitempty"`
+	// Key names the point instead, as one of [Keys].
+	Key string `json:"key,omitempty"`
 	// Kill sends SIGKILL before the call is made.
 	Kill bool `json:"kill,omitempty"`
 	// Errno is what the call returns instead of being made. Points on sockets are left alone.
 	Errno syscall.Errno `json:"errno,omitempty"`
 	// Sticky lets every later call that needs space fail too, as on a disk that stays full.
 	Sticky bool `json:"sticky,omitempty"`
+	// Hangup breaks every connection to a local socket (AF_UNIX) at a message of one, as if the other side had died:
+	// sending gives EPIPE, receiving ECONNRESET, a new connection ECONNREFUSED.
+	Hangup bool `json:"hangup,omitempty"`
+	// Sent lets the message out before the connections break: only its answer is lost.
+	Sent bool `json:"sent,omitempty"`
+	// Meanwhile is a shell command that runs to its end while the program waits before the call, which is then made.
+	Meanwhile string `json:"meanwhile,omitempty"`
 }
 
 // A Call is one point that a run came to.
@@ -47,8 +58,9 @@ type Call struct {
 	Flags  uint64 `json:"flags,omitempty"`
 	// New marks an open that creates its file.
 	New bool `json:"new,omitempty"`
-	// Socket marks a message on a socket.
-	Socket bool `json:"socket,omitempty"`
+	// Socket marks a message on a socket, Peer is where a local one leads.
+	Socket bool   `json:"socket,omitempty"`
+	Peer   string `json:"peer,omitempty"`
 	// Result is the return value, negative for an errno.
 	Result   int64 `json:"result"`
 	Injected bool  `json:"injected,omitempty"`
@@ -61,6 +73,33 @@ func (c Call) String() string {
 	}
 	return s
 }
+
+// Keys names each point of a run by its call, its path (the random part of a temporary name left out) or its local
+// socket, and how often that came before.
+func Keys(calls []Call) []string {
+	seen := map[string]int{}
+	keys := make([]string, len(calls))
+	for i, c := range calls {
+		keys[i] = c.key(seen)
+	}
+	return keys
+}
+
+// key is the name of the next point of a run, of whose earlier ones seen is the count.
+func (c Call) key(seen map[string]int) string {
+	path := c.Path
+	switch {
+	case c.Socket:
+		path = "socket " + c.Peer
+	case temporary(path):
+		path = randomPart.ReplaceAllString(path, ".*.tmp")
+	}
+	what := c.Name + " " + path
+	seen[what]++
+	return fmt.Sprintf("%s #%d", what, seen[what])
+}
+
+var randomPart = regexp.MustCompile(`\.[0-9]+\.tmp$`)
 
 // A Result is what a run did.
 type Result struct {
@@ -95,7 +134,7 @@ func Run(cmd *exec.Cmd, fault Fault) (*Result, error) {
 	if err := unix.PtraceSyscall(leader, 0); err != nil {
 		return nil, fmt.Errorf("ptrace syscall: %w", err)
 	}
-	t := &tracer{leader: leader, fault: fault, inCall: map[int]*pending{}}
+	t := &tracer{leader: leader, fault: fault, inCall: map[int]*pending{}, seen: map[string]int{}, peers: map[string]string{}}
 	if err := t.loop(); err != nil {
 		return nil, err
 	}
@@ -113,7 +152,10 @@ type pending struct {
 type tracer struct {
 	leader int
 	fault  Fault
-	inCall map[int]*pending // by thread
+	inCall map[int]*pending  // by thread
+	seen   map[string]int    // points by their keys
+	peers  map[string]string // of local sockets, by what a descriptor's link says
+	gone   bool              // the other side of every local socket
 	result Result
 }
 
@@ -176,26 +218,90 @@ func (t *tracer) syscallStop(tid int) {
 	}
 	p := &pending{index: -1}
 	t.inCall[tid] = p
+	if errno := t.overSocket(tid, &regs); errno != 0 {
+		p.fail(tid, &regs, errno)
+		return
+	}
 	call, ok := decode(tid, &regs)
 	if !ok {
 		return
 	}
+	call.Peer = t.peers[call.Path]
 	t.result.Calls = append(t.result.Calls, call)
 	p.index = len(t.result.Calls) - 1
-	n := len(t.result.Calls)
-	hit := t.fault.At == n || t.fault.Sticky && t.fault.At > 0 && n > t.fault.At && needsSpace(call)
-	if !hit || !t.fault.Kill && call.Socket {
+	n, key := len(t.result.Calls), call.key(t.seen)
+	switch {
+	case t.gone && call.Peer != "":
+		t.result.Calls[p.index].Injected = true
+		p.fail(tid, &regs, unix.EPIPE)
+	case t.fault.At == n || t.fault.Key == key:
+		t.fire(tid, &regs, p, call)
+	case t.fault.Sticky && t.result.Fired && needsSpace(call):
+		t.result.Calls[p.index].Injected = true
+		p.fail(tid, &regs, t.fault.Errno)
+	}
+}
+
+// fire does what the fault says at its point.
+func (t *tracer) fire(tid int, regs *unix.PtraceRegsAmd64, p *pending, call Call) {
+	errno := t.fault.Errno
+	switch {
+	case t.fault.Kill:
+		t.result.Fired = true
+		_ = unix.Kill(t.leader, unix.SIGKILL)
+		return
+	case t.fault.Meanwhile != "":
+		t.result.Fired = true
+		command := exec.Command("/bin/sh", "-c", t.fault.Meanwhile)
+		command.Stdout, command.Stderr = os.Stderr, os.Stderr
+		if err := command.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "faultrun: meanwhile:", err)
+		}
+		return
+	case t.fault.Hangup:
+		if call.Peer == "" {
+			return
+		}
+		t.gone = true
+		if t.fault.Sent {
+			t.result.Fired = true
+			return
+		}
+		errno = unix.EPIPE
+	case call.Socket:
 		return
 	}
 	t.result.Fired = true
-	if t.fault.Kill {
-		_ = unix.Kill(t.leader, unix.SIGKILL)
-		return
-	}
-	p.skip, p.inject = true, -int64(t.fault.Errno)
 	t.result.Calls[p.index].Injected = true
+	p.fail(tid, regs, errno)
+}
+
+// fail lets a call return an errno instead of being made.
+func (p *pending) fail(tid int, regs *unix.PtraceRegsAmd64, errno syscall.Errno) {
+	p.skip, p.inject = true, -int64(errno)
 	regs.Orig_rax = ^uint64(0)
-	_ = unix.PtraceSetRegsAmd64(tid, &regs)
+	_ = unix.PtraceSetRegsAmd64(tid, regs)
+}
+
+// overSocket remembers where local sockets lead and says how a call on one fails once the other side is gone, 0 for
+// not at all. Messages that go out are points, and not its concern.
+func (t *tracer) overSocket(tid int, regs *unix.PtraceRegsAmd64) syscall.Errno {
+	switch regs.Orig_rax {
+	case unix.SYS_CONNECT:
+		peer, ok := localAddress(tid, uintptr(regs.Rsi), int(regs.Rdx))
+		if !ok {
+			return 0
+		}
+		t.peers[fdPath(tid, int32(regs.Rdi))] = peer
+		if t.gone {
+			return unix.ECONNREFUSED
+		}
+	case unix.SYS_READ, unix.SYS_RECVFROM, unix.SYS_RECVMSG:
+		if t.gone && t.peers[fdPath(tid, int32(regs.Rdi))] != "" {
+			return unix.ECONNRESET
+		}
+	}
+	return 0
 }
 
 // needsSpace tells whether a full disk can refuse the call.

@@ -4,10 +4,14 @@ package faultrun_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
@@ -15,9 +19,13 @@ import (
 )
 
 // The test program is its own victim: as a child it makes one durable write and one durable append.
-const victimDir = "FAULTRUN_VICTIM"
+// With a socket it asks twice and says in its exit status how far it came.
+const victimDir, victimSocket = "FAULTRUN_VICTIM", "FAULTRUN_SOCKET"
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(victimSocket); path != "" {
+		os.Exit(ask(path))
+	}
 	dir := os.Getenv(victimDir)
 	if dir == "" {
 		os.Exit(m.Run())
@@ -73,6 +81,9 @@ func TestEveryPointOnce(t *testing.T) {
 	if got := strings.Join(names, " "); got != want || r.Exit != 0 || r.Fired {
 		t.Fatalf("calls %q, exit %d, fired %v; want %q", got, r.Exit, r.Fired, want)
 	}
+	if key := faultrun.Keys(r.Calls)[1]; key != "write "+quiet+"/.config.*.tmp #1" {
+		t.Errorf("the second point is %q", key)
+	}
 	if p := faultrun.CheckDurable(r.Calls, []string{quiet}); len(p) != 0 {
 		t.Errorf("a durable write is called lossy: %v", p)
 	}
@@ -113,6 +124,99 @@ func TestStickyDiskStaysFull(t *testing.T) {
 	r := run(t, tool(t), dir, "-errno", "ENOSPC", "-sticky", "-at", "1")
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 || r.Exit != 10 {
 		t.Errorf("exit %d, left %v", r.Exit, entries)
+	}
+}
+
+// ask sends two questions to a socket: 20 and 23 for a send that fails, 21 and 24 for a lost answer, 22 and 25
+// where a new connection is refused too.
+func ask(path string) int {
+	var conn net.Conn
+	lost := func(status int, err, want error) int {
+		again, refused := net.Dial("unix", path)
+		switch {
+		case !errors.Is(err, want):
+			return 30
+		case refused == nil:
+			again.Close()
+			return status + 10
+		case !errors.Is(refused, syscall.ECONNREFUSED):
+			return 31
+		}
+		return status
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return 22
+	}
+	for i := range 2 {
+		if _, err := conn.Write([]byte("ping")); err != nil {
+			return lost(20+3*i, err, syscall.EPIPE)
+		}
+		if _, err := conn.Read(make([]byte, 4)); err != nil {
+			return lost(21+3*i, err, syscall.ECONNRESET)
+		}
+	}
+	return 0
+}
+
+func TestHangup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	heard := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for b := make([]byte, 4); ; {
+					if _, err := io.ReadFull(conn, b); err != nil {
+						return
+					}
+					heard <- struct{}{}
+					if _, err := conn.Write(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	t.Setenv(victimSocket, path)
+	tool := tool(t)
+	quiet := run(t, tool, "")
+	<-heard
+	<-heard
+	keys := faultrun.Keys(quiet.Calls)
+	if quiet.Exit != 0 || len(keys) != 2 || keys[1] != "write socket "+path+" #2" {
+		t.Fatalf("exit %d, points %q", quiet.Exit, keys)
+	}
+	for i, key := range keys {
+		for sent, want := range map[bool]int{false: 20 + 3*i, true: 21 + 3*i} {
+			args := []string{"-hangup", "-key", key}
+			if sent {
+				args = append(args, "-sent")
+			}
+			if r := run(t, tool, "", args...); r.Exit != want || !r.Fired {
+				t.Errorf("%q: exit %d, fired %v, want %d", args, r.Exit, r.Fired, want)
+			}
+			for range want - 20 - 2*i { // what came through; a lost message would let this wait for ever
+				<-heard
+			}
+		}
+	}
+	// Meanwhile something else happens, and the program goes on.
+	note := filepath.Join(t.TempDir(), "note")
+	if r := run(t, tool, "", "-key", keys[0], "-meanwhile", "echo >"+note); r.Exit != 0 || !r.Fired {
+		t.Errorf("meanwhile: exit %d, fired %v", r.Exit, r.Fired)
+	}
+	if _, err := os.Stat(note); err != nil {
+		t.Error(err)
 	}
 }
 

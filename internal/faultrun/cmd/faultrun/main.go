@@ -2,7 +2,8 @@
 
 // Faultrun runs a program and disturbs it at one system call, for tests:
 //
-//	faultrun [-at N] [-kill | -errno ENOSPC|EIO [-sticky]] -out FILE -- PROGRAM ARGS…
+//	faultrun [-at N | -key KEY] [-kill | -errno ENOSPC|EIO [-sticky] | -hangup [-sent] | -meanwhile COMMAND]
+//	         -out FILE -- PROGRAM ARGS…
 //
 // It writes the calls it saw as JSON to FILE and ends with the program's exit status.
 package main
@@ -24,6 +25,10 @@ func run() int {
 	var fault faultrun.Fault
 	flag.IntVar(&fault.At, "at", 0, "number of the point to disturb, from 1")
 	flag.BoolVar(&fault.Kill, "kill", false, "kill the program before the call")
+	flag.StringVar(&fault.Key, "key", "", "name of the point to disturb, instead of its number")
+	flag.BoolVar(&fault.Hangup, "hangup", false, "break all connections to local sockets at a message of one")
+	flag.BoolVar(&fault.Sent, "sent", false, "let that message out first")
+	flag.StringVar(&fault.Meanwhile, "meanwhile", "", "run a shell command before the call")
 	errno := flag.String("errno", "", "let the call fail: ENOSPC or EIO")
 	flag.BoolVar(&fault.Sticky, "sticky", false, "let every later call that needs space fail too")
 	out := flag.String("out", "", "file for the calls, as JSON")
