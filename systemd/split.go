@@ -1,0 +1,86 @@
+package systemd
+
+import "strings"
+
+// RawWord is one word of a value: as it is written, and as systemd reads it.
+type RawWord struct {
+	Raw  string // with its quotes and escapes
+	Text string // without them; specifiers and variables stand as they are
+}
+
+// SplitCommands splits the value of an ExecStart= or its like into commands and those into words, so that a line can
+// be written anew with some of its words changed and all others byte for byte as they were. A lone ";" ends a command,
+// `\;` is the word ";". The prefixes of a command ("-", "@", …) belong to its first word. The error is about a quote
+// that is not closed, or an escape that is none.
+func SplitCommands(value string) ([][]RawWord, error) {
+	var commands [][]RawWord
+	var words []RawWord
+	for {
+		value = strings.TrimLeft(value, whitespace)
+		if len(words) > 0 {
+			if rest, ok := cutToken(value, ";"); ok {
+				commands, words, value = append(commands, words), nil, rest
+				continue
+			}
+			if rest, ok := cutToken(value, `\;`); ok {
+				words, value = append(words, RawWord{`\;`, ";"}), rest
+				continue
+			}
+		}
+		text, rest, more, err := nextWord(value, true)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		words = append(words, RawWord{strings.TrimRight(value[:len(value)-len(rest)], whitespace), text})
+		value = rest
+	}
+	if len(words) > 0 {
+		commands = append(commands, words)
+	}
+	return commands, nil
+}
+
+// cutToken takes a token off that stands alone.
+func cutToken(text, token string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(text, token)
+	if !ok || rest != "" && strings.IndexByte(whitespace, rest[0]) < 0 {
+		return text, false
+	}
+	return rest, true
+}
+
+// QuoteWord writes a word of a command line so that systemd reads exactly that text: in quotes, backslash and quote
+// escaped, per cent doubled. A dollar sign keeps its meaning: "$$" is one, "${NAME}" a variable. A control character
+// is written as its escape; NUL cannot be written and is left out.
+func QuoteWord(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '%':
+			b.WriteString("%%")
+		case c == 0:
+		case c < ' ' || c == 0x7f:
+			const digits = "0123456789abcdef"
+			b.WriteString(`\x`)
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// Expand replaces the specifiers of a text as they stand for a unit. unsure names the first one whose meaning is not
+// known; when ok is false systemd refuses the text.
+func (s Specifiers) Expand(u *Unit, text string) (value, unsure string, ok bool) {
+	return s.forUnit(u.ID, u.FragmentPath).expand(text)
+}
