@@ -28,6 +28,8 @@ func (v *view) away() (w away, done string) {
 		return away{from: v.prev.RolledBackFrom, to: v.prev.Package, file: v.prevData}, ""
 	case a == nil:
 		return away{}, ""
+	case a.Act == actAdopt:
+		return away{to: a.Package}, fmt.Sprintf("it was adopted and not switched since: there is nothing to roll back (1bit pkg unadopt %s gives it back)", a.Unit)
 	case a.rolledBack():
 		return away{to: a.Package}, fmt.Sprintf("%s was rolled back to %s already", a.RolledBackFrom.Name, a.Package.Name)
 	}

@@ -100,13 +100,13 @@ func (b binding) pkg(pl *place) PackageRef {
 }
 
 // move rewrites every variable to the package at folder to. It is refused where the package lacks what a variable
-// names, or where a value mentions a package in a form that cannot be moved.
+// names and the package of before has, or where a value mentions a package in a form that cannot be moved.
 func (b binding) move(pl *place, to string) (binding, error) {
 	out := make(binding, len(b))
 	for i, a := range b {
 		parts := strings.Split(a.Value, ":")
 		for j, part := range parts {
-			_, rest, ok := pl.split(part)
+			folder, rest, ok := pl.split(part)
 			if !ok {
 				if pl.mentions(part) {
 					return nil, fmt.Errorf("%w: %s=%s holds a package's path in a form that cannot be moved", ErrRefused, a.Key, a.Value)
@@ -117,7 +117,7 @@ func (b binding) move(pl *place, to string) (binding, error) {
 			if strings.HasSuffix(part, "/") {
 				moved += "/"
 			}
-			if _, err := os.Stat(moved); err != nil {
+			if _, err := os.Stat(moved); err != nil && !lacking(folder, part) {
 				return nil, fmt.Errorf("%w: %s names %s, and %s has none: %w", ErrRefused, a.Key, rest, filepath.Base(to), err)
 			}
 			parts[j] = moved
@@ -125,6 +125,11 @@ func (b binding) move(pl *place, to string) (binding, error) {
 		out[i] = Assignment{a.Key, strings.Join(parts, ":")}
 	}
 	return out, nil
+}
+
+// lacking tells whether a package that is there has not what path names: then the next one need not have it either.
+func lacking(folder, path string) bool {
+	return !absentPath(folder) && absentPath(path)
 }
 
 // mentions tells whether a text that is not a path into a package holds one somewhere.

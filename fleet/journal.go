@@ -28,6 +28,8 @@ const (
 	actRestart  = "restart"
 	actReturn   = "return"
 	actUnswitch = "unswitch"
+	actAdopt    = "adopt"
+	actUnadopt  = "unadopt"
 	actOutside  = "outside"
 )
 

@@ -101,7 +101,7 @@ func (h *Host) finish(ctx context.Context, m *systemd.Manager, unit string, p pa
 		if err != nil {
 			return closing{}, err
 		}
-	case intent.Old == "" && intent.Act == actSwitch:
+	case intent.Old == "" && (intent.Act == actSwitch || intent.Act == actAdopt):
 		if err := atomicfile.Remove(p.path(dropInName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return closing{}, err
 		}

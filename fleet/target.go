@@ -47,6 +47,9 @@ func (p past) candidates() []target {
 		}
 		out = append(out, target{ref: now})
 	}
+	if p.active.Act == actAdopt {
+		return append(out, target{ref: p.active.Package}) // the owner's own lines say the same
+	}
 	out = append(out, before(p.active))
 	if p.prev != nil && p.prev.Package.same(p.active.ServedBefore) {
 		out = append(out, before(p.prev))

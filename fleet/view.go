@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -186,6 +187,19 @@ func winner(s *systemd.Settings, path string, d *DropIn) (key string, a systemd.
 			return mine.Key, above[len(above)-1], true
 		}
 	}
+	return startWinner(s, path, d)
+}
+
+// startWinner finds an ExecStart= that takes the place of those of our drop-in, or would be started too.
+func startWinner(s *systemd.Settings, path string, d *DropIn) (key string, a systemd.Assignment, ok bool) {
+	if len(d.Start) == 0 {
+		return "", systemd.Assignment{}, false
+	}
+	for _, value := range slices.Backward(s.Values("Service", "ExecStart")) {
+		if value.File != path {
+			return "ExecStart", systemd.Assignment{Key: "ExecStart", Value: value.Value, File: value.File, Line: value.Number}, true
+		}
+	}
 	return "", systemd.Assignment{}, false
 }
 
@@ -244,6 +258,9 @@ func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d 
 		if why := effective[a.Key].Unsure; why != "" {
 			unsure = append(unsure, fmt.Sprintf("whether %s reaches the service is not certain: %s", a.Key, why))
 		}
+	}
+	if err := loadedStart(u, specs, d); err != nil {
+		return nil, nil, err
 	}
 	return u, unsure, nil
 }
