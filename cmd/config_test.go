@@ -59,7 +59,7 @@ func TestPolicyIsTheOwners(t *testing.T) {
 			}
 			a.config = c
 			a.flags.yes = true // --yes answers other questions, not the owner's
-			if err := a.authorise("restart x.service"); (err == nil) != (test.want == "free") || err != nil && !errors.Is(err, fleet.ErrRefused) {
+			if err := a.authorise("restart x.service", nil); (err == nil) != (test.want == "free") || err != nil && !errors.Is(err, fleet.ErrRefused) {
 				t.Errorf("authorise under %q = %v", test.want, err)
 			}
 		})

@@ -1,14 +1,11 @@
 package cmd
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/1bit-systems/pkg/fleet"
-	"github.com/1bit-systems/pkg/internal/ui"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -52,37 +49,8 @@ func (a *app) host() *fleet.Host {
 		Log:          a.log,
 		User:         a.user,
 		LoadDeadline: a.config.LoadDeadline,
-		Authorise:    a.authorise,
+		Authorise:    a.owner(),
 	}
-}
-
-// authorise asks the owner, by the policy of the configuration file. It is called before an act that arms or
-// restarts a service; act reads like "restart 1bit.service on hrx-3092596".
-func (a *app) authorise(act string) error {
-	switch a.config.Restart {
-	case restartFree:
-		return nil
-	case restartGrant:
-		return fmt.Errorf("%w: it needs a signed grant by the policy \"restart: grant\" of %s, and this version cannot check grants",
-			fleet.ErrRefused, a.config.policyFile)
-	}
-	if a.json() {
-		return fmt.Errorf("%w: it needs the owner's consent, and with -o json the owner is not asked", fleet.ErrRefused)
-	}
-	if !ui.IsTerminal(a.stdin) {
-		return fmt.Errorf("%w: it needs the owner's consent, asked on a terminal; an owner who wants no question writes \"restart: free\" into %s",
-			fleet.ErrRefused, a.config.policyFile)
-	}
-	fmt.Fprintf(a.stderr, "%s? [y/N] ", strings.ToUpper(act[:1])+act[1:])
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("%w: no answer to the question", fleet.ErrRefused)
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return fmt.Errorf("%w: the owner said no", fleet.ErrRefused)
 }
 
 // onlyUnit is the one service of this host, for commands whose UNIT was left out.

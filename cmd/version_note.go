@@ -4,25 +4,24 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/version"
 )
 
-// noteVersions adds to the outcome of a switch that the new package is older than what it replaces, or that nobody
-// can tell: a downgrade is allowed, but never silent.
-func (a *app) noteVersions(ctx context.Context, o *fleet.Outcome, to *packager.Manifest) {
-	if o == nil || o.Returned || o.From == "" || o.From == to.Name() {
-		return
-	}
-	from, err := a.store().Find(ctx, o.From)
-	switch {
-	case err == nil:
-		if note := versionNote(from.Manifest, to); note != "" {
-			o.Notes = append(o.Notes, note)
+// versionNotes is what a switch to a package says of the one before: that it was newer, or that nobody can tell. A
+// downgrade is allowed, but never silent.
+func (a *app) versionNotes(ctx context.Context, to *packager.Manifest) func(from string) []string {
+	return func(name string) []string {
+		from, err := a.store().Find(ctx, name)
+		switch {
+		case err == nil:
+			if note := versionNote(from.Manifest, to); note != "" {
+				return []string{note}
+			}
+		case to.Tag != "":
+			return []string{fmt.Sprintf("whether %s (%s) is newer than %s cannot be told: that one is not installed", to.Name(), to.Tag, name)}
 		}
-	case to.Tag != "":
-		o.Notes = append(o.Notes, fmt.Sprintf("whether %s (%s) is newer than %s cannot be told: that one is not installed", to.Name(), to.Tag, o.From))
+		return nil
 	}
 }
 

@@ -37,12 +37,18 @@ type Host struct {
 	User     string       // who acts, for the records
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Authorise is asked before an act that arms or restarts a service, with words like "restart llm.service";
-	// its error refuses the act. nil allows everything.
-	Authorise func(act string) error
+	// Authorise is asked before an act that arms or restarts a service, once the act is known to be possible and
+	// while no lock is held: act is words like "restart llm.service", notes are what the owner should know first. Its
+	// error refuses the act. nil allows everything, and saves the look that comes before the question.
+	Authorise func(act string, notes []string) error
 
 	LockWait     time.Duration // how long to wait for another command on the same unit; 0: one minute
 	LoadDeadline time.Duration // how long a started service may take until it answers; 0: five minutes
+
+	// What only a look at the services of somebody else needs.
+	Owner     string         // whose manager it is, where not User's own or the machine's
+	ReadOnly  bool           // a look settles nothing that a cut off command left
+	Elsewhere []*store.Store // more stores with packages that a unit may run: such as those of homes for a unit of the system's
 
 	Root   string // "" is /: where etc, run, usr and home hold the machine's unit folders
 	Proc   string // "" is /proc
@@ -57,11 +63,11 @@ func (h *Host) log() *slog.Logger {
 	return h.Log
 }
 
-func (h *Host) authorise(act string) error {
+func (h *Host) authorise(act string, notes ...string) error {
 	if h.Authorise == nil {
 		return nil
 	}
-	return h.Authorise(act)
+	return h.Authorise(act, notes)
 }
 
 func (h *Host) journal() journal { return journal{h.StateDir} }
@@ -103,6 +109,9 @@ func unitName(name string) (string, error) {
 	if bad {
 		return "", fmt.Errorf("%w: %q is not the name of a service", systemd.ErrNoUnit, name)
 	}
+	if prefix, ok := strings.CutSuffix(stem, "@"); ok {
+		return "", fmt.Errorf("%w: %q is a template, of which nothing runs: name an instance, such as %s@NAME.service", systemd.ErrNoUnit, name, prefix)
+	}
 	return full, nil
 }
 
@@ -113,11 +122,14 @@ func (h *Host) unit(ctx context.Context, m *systemd.Manager, name string) (*syst
 		return nil, err
 	}
 	u, err := m.Unit(ctx, full)
+	if errors.Is(err, systemd.ErrNoUnit) && h.exists(full) {
+		err = fmt.Errorf("%w; what this program wrote for it is still there: 1bit pkg unswitch %s removes that", err, full)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if u.LoadState != "loaded" {
-		return nil, fmt.Errorf("%w: %s is %s", ErrRefused, full, u.LoadState)
+	if err := h.loadable(u); err != nil {
+		return nil, err
 	}
 	return u, nil
 }

@@ -200,7 +200,7 @@ func testRefusals(t *testing.T, in *inside) {
 	s.fails("an unknown unit", systemd.ErrNoUnit, []string{"no-such.service"}, func() (*fleet.Outcome, error) {
 		return other.Switch(t.Context(), "no-such", in.pkgs["bbb0002"], fleet.SwitchOptions{})
 	})
-	other.Authorise = func(act string) error { return fmt.Errorf("%w: not you: %s", fleet.ErrRefused, act) }
+	other.Authorise = func(act string, _ []string) error { return fmt.Errorf("%w: not you: %s", fleet.ErrRefused, act) }
 	s.fails("no leave", fleet.ErrRefused, []string{"not you", "switch refused.service to hrx-bbb0002"}, func() (*fleet.Outcome, error) {
 		return other.Switch(t.Context(), "refused.service", in.pkgs["bbb0002"], fleet.SwitchOptions{})
 	})

@@ -96,7 +96,7 @@ func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err erro
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
-				return nil, fmt.Errorf("make the drop-in folder of %s: %w", unit, err)
+				return nil, fmt.Errorf("make the drop-in folder of %s: %w", unit, unwritable(h.UnitDir, err))
 			}
 			made = true
 		case err != nil:

@@ -201,7 +201,7 @@ func (p pair) inPlace() bool {
 
 // ours tells whether the name of a temporary file is made from one of our names.
 func ours(temp string) bool {
-	for _, name := range []string{dropInName, prevName, nextName, prevNextName} {
+	for _, name := range []string{dropInName, prevName, nextName, prevNextName, holdName} {
 		if len(temp) > len(name)+2 && temp[1:len(name)+2] == name+"." {
 			return true
 		}

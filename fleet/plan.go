@@ -21,6 +21,10 @@ type plan struct {
 // plan works a switch out. It changes nothing.
 func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan, error) {
 	to := refOf(pkg)
+	edits, err := v.reloadable()
+	if err != nil {
+		return nil, err
+	}
 	if b, ok := blocked(v.blocks(), to); ok {
 		return nil, fmt.Errorf("%w: %s is blocked for this service: %s (lift it with: 1bit pkg unblock %s %s)",
 			ErrRefused, pkg.Name, b.Reason, s.unit, pkg.Name)
@@ -40,7 +44,7 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		return nil, fmt.Errorf("%w: no variable of the unit points into a package: set Environment=%s=PROGRAM OF A PACKAGE in the unit first",
 			ErrRefused, serverVariable)
 	}
-	p := &plan{from: v.armed.pkg(v.place)}
+	p := &plan{from: v.armed.pkg(v.place), notes: append(edits, v.edits()...)}
 	moved, err := values.move(v.place, pkg.Path)
 	if err != nil {
 		return nil, err
@@ -53,6 +57,7 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		next.Start, next.Adopted, next.Extra = v.active.Start, v.active.Adopted, v.active.Extra
 	}
 	if slices.Equal(v.armed, moved) && slices.Equal(v.onDisk, moved) && (v.active == nil || v.active.Package.same(to)) {
+		p.notes = nil // nothing is reloaded
 		return p, nil
 	}
 	if err := s.rollbackOf(ctx, v, p, next); err != nil {

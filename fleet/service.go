@@ -39,8 +39,10 @@ type Setting struct {
 // Proposal is a switch that somebody suggests.
 type Proposal struct {
 	Package string    `json:"package"`
-	By      string    `json:"by"`
+	By      string    `json:"by"` // as claimed: nothing proves it
 	At      time.Time `json:"at"`
+	Digest  string    `json:"digest"`
+	Reason  string    `json:"reason"`
 }
 
 // Armed is a package that the next start uses.
@@ -84,8 +86,10 @@ type Place struct {
 
 // Hold keeps a service where it is.
 type Hold struct {
-	Reason string    `json:"reason"`
-	Until  time.Time `json:"until"`
+	Reason string     `json:"reason"`
+	Until  *time.Time `json:"until"` // null: until somebody lifts it
+	By     string     `json:"by"`
+	At     time.Time  `json:"at"`
 }
 
 // Refused is a package that the service must not be switched to.

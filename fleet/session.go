@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -23,6 +25,8 @@ type session struct {
 	notes []string
 	undo  []func()
 
+	proof func(*systemd.Unit) error // checks what was loaded, beyond our drop-in's own lines; nil: nothing more
+
 	release func() // gives the unit's lock back; nil: it is not held
 
 	// What is known already since the last change or restart, so that it need not be asked again.
@@ -30,17 +34,27 @@ type session struct {
 	loaded *systemd.Unit
 }
 
-// begin connects, asks for leave, and takes the locks. Without a manager it fails before it changes anything.
+// begin asks for leave and enters, for an act that has nothing of its own to show before the question.
 func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session, error) {
+	if !dry {
+		if err := h.consent(ctx, unit, act, nil); err != nil {
+			return nil, err
+		}
+	}
+	return h.enter(ctx, unit, act, dry)
+}
+
+// enter connects and takes the locks. Without a manager it fails before it changes anything.
+func (h *Host) enter(ctx context.Context, unit, act string, dry bool) (*session, error) {
 	s := &session{h: h, began: h.Now(), place: h.place()}
-	if err := s.open(ctx, unit, act, dry); err != nil {
+	if err := s.open(ctx, unit, dry); err != nil {
 		s.end()
 		return nil, fmt.Errorf("%s: %w", act, err)
 	}
 	return s, nil
 }
 
-func (s *session) open(ctx context.Context, unit, act string, dry bool) (err error) {
+func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 	h := s.h
 	if s.unit, err = unitName(unit); err != nil {
 		return err
@@ -49,16 +63,13 @@ func (s *session) open(ctx context.Context, unit, act string, dry bool) (err err
 		return err
 	}
 	s.undo = append(s.undo, s.m.Close)
-	if !dry {
-		if err := h.authorise(act); err != nil {
-			return err
-		}
-	}
 	unlock, err := h.Store.LockShared(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+		s.undo = append(s.undo, unlock)
+	case !dry || !errors.Is(err, fs.ErrPermission): // who only looks needs no leave to write into another account's state
 		return err
 	}
-	s.undo = append(s.undo, unlock)
 	// Where the unit has a folder of this name it is locked before the manager is asked: the answer then holds.
 	locked, lock := "", s.lockIdle
 	if dry {

@@ -107,6 +107,8 @@ func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit,
 			orNothing(disk.Name), orNothing(armed.Name))
 	}
 	h.describeOurs(v, s)
+	h.describeHold(u.ID, s)
+	h.describeProposal(u.ID, s, pl)
 	live, procs, err := h.live(u, v.place, v.armed.keys())
 	if err != nil {
 		return nil, err
@@ -248,6 +250,8 @@ func (h *Host) offline(unit string) (*Service, error) {
 	for _, b := range v.blocks() {
 		s.Blocked = append(s.Blocked, Refused{b.Name, b.Reason})
 	}
+	h.describeHold(unit, s)
+	h.describeProposal(unit, s, v.place)
 	s.warn("no manager answers: what is loaded and what runs is not known")
 	return s, nil
 }

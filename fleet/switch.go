@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,23 +19,48 @@ type SwitchOptions struct {
 	Watch   time.Duration // how long the restarted service is watched after it answered; 0: not
 	DryRun  bool          // only say what would happen
 	Verify  bool          // check every file of the package, also when nothing looks touched
+
+	// Notes adds to what the owner should know, from the package that is armed ("" for none): such as a downgrade.
+	Notes func(from string) []string
+	// Proposal is the one that is taken: it must be of this unit and of exactly this package.
+	Proposal *Proposed
 }
 
 // Switch arms a package for a unit: its next start uses it. Nothing is restarted unless opts say so. The error
-// wraps [ErrRefused] where a setting of the unit would win, the package is blocked or the host lacks something;
-// then nothing has changed.
+// wraps [ErrRefused] where a setting of the unit would win, the package is blocked, the service is held or the host
+// lacks something; then nothing has changed.
 func (h *Host) Switch(ctx context.Context, unit string, pkg *store.Package, opts SwitchOptions) (*Outcome, error) {
 	act := fmt.Sprintf("switch %s to %s", unit, pkg.Name)
 	if opts.Restart {
 		act += " and restart it"
 	}
-	s, err := h.begin(ctx, unit, act, opts.DryRun)
+	var shown findings
+	if !opts.DryRun {
+		err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+			_, p, err := s.workOut(ctx, pkg, opts)
+			if err != nil {
+				return nil, fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
+			}
+			shown = findings{true, p.from, p.notes}
+			if p.next != nil {
+				return shown.notes, nil
+			}
+			if !opts.Restart {
+				return nil, errNothingToAsk
+			}
+			return append(shown.notes, fmt.Sprintf("%s is armed already", pkg.Name)), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	s, err := h.enter(ctx, unit, act, opts.DryRun)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end()
 	return s.outcome(ctx, func(out *Outcome) error {
-		if err := s.arm(ctx, pkg, opts, out); err != nil || opts.DryRun || !opts.Restart {
+		if err := s.arm(ctx, pkg, opts, shown, out); err != nil || opts.DryRun || !opts.Restart {
 			return err
 		}
 		return s.restart(ctx, opts.Watch, out)
@@ -42,29 +68,55 @@ func (h *Host) Switch(ctx context.Context, unit string, pkg *store.Package, opts
 }
 
 // arm is the switch itself: steps 2 to 9 of the design, under the locks.
-func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOptions, out *Outcome) error {
+func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOptions, shown findings, out *Outcome) error {
 	h := s.h
-	// It may have been removed since the caller looked; from here on the store's lock keeps it.
-	if now := s.place.pkg(pkg.Path); now == nil || now.Digest != pkg.Digest {
-		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, store.ErrNotInstalled)
+	v, plan, err := s.workOut(ctx, pkg, opts)
+	if err == nil {
+		err = shown.same(plan)
 	}
-	v, plan, err := s.prepare(ctx, pkg, opts.Verify)
 	if err != nil {
 		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
 	}
 	out.From, out.To, out.DryRun = plan.from.Name, pkg.Name, opts.DryRun
 	out.Notes = append(out.Notes, plan.notes...)
-	if opts.DryRun || plan.next == nil {
-		if plan.next == nil {
-			out.Notes = append(out.Notes, fmt.Sprintf("%s is armed already", pkg.Name))
-		}
+	if plan.next == nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("%s is armed already", pkg.Name))
+	}
+	if opts.DryRun {
 		return nil
 	}
-	if err := s.write(ctx, v, plan, out); err != nil {
-		return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
+	if plan.next != nil {
+		if err := s.write(ctx, v, plan, out); err != nil {
+			return fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
+		}
+		h.log().Info("switched", "unit", s.unit, "from", out.From, "to", out.To)
 	}
-	h.log().Info("switched", "unit", s.unit, "from", out.From, "to", out.To)
+	s.fulfil(refOf(pkg), out)
 	return nil
+}
+
+// workOut checks all that can be checked before the first change, and works the switch out.
+func (s *session) workOut(ctx context.Context, pkg *store.Package, opts SwitchOptions) (*view, *plan, error) {
+	if err := opts.Proposal.of(s.h.Scope, s.unit, refOf(pkg)); err != nil {
+		return nil, nil, err
+	}
+	if err := s.h.unheld(s.unit); err != nil {
+		return nil, nil, err
+	}
+	return s.scan(ctx, pkg, opts.Verify, opts.Notes)
+}
+
+// scan is the whole look before a switch, less who may do it.
+func (s *session) scan(ctx context.Context, pkg *store.Package, verify bool, notes func(from string) []string) (*view, *plan, error) {
+	// It may have been removed since the caller looked; from here on the store's lock keeps it.
+	if now := s.place.pkg(pkg.Path); now == nil || now.Digest != pkg.Digest {
+		return nil, nil, store.ErrNotInstalled
+	}
+	v, p, err := s.prepare(ctx, pkg, verify)
+	if err == nil && notes != nil && !p.from.isZero() && !p.from.same(refOf(pkg)) {
+		p.notes = append(p.notes, notes(p.from.Name)...)
+	}
+	return v, p, err
 }
 
 // prepare does all that comes before the first change. The package is verified and other units are asked for
@@ -72,13 +124,11 @@ func (s *session) arm(ctx context.Context, pkg *store.Package, opts SwitchOption
 func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*view, *plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var others []string
+	var others, unseen []string
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.h.verify(gctx, pkg, all) })
-	group.Go(func() (err error) {
-		others, err = s.m.Pending(gctx)
-		return err
-	})
+	group.Go(func() (err error) { others, err = s.m.Pending(gctx); return err })
+	group.Go(func() (err error) { unseen, err = s.m.Unloaded(gctx); return err })
 	var p *plan
 	v, err := s.view(ctx)
 	if err == nil {
@@ -92,7 +142,9 @@ func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*v
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	for _, other := range others {
+	others = append(others, unseen...)
+	slices.Sort(others)
+	for _, other := range slices.Compact(others) {
 		if other != s.unit && p.next != nil {
 			p.notes = append(p.notes, fmt.Sprintf("the reload also loads pending edits of %s", other))
 		}
@@ -139,11 +191,11 @@ func (s *session) write(ctx context.Context, v *view, p *plan, out *Outcome) err
 		}
 	}
 	intent, err := s.h.intend(ctx, entry{
-		Unit: s.unit, Act: actSwitch, From: p.from.Name, To: p.next.Package.Name, Digest: p.next.Package.Digest,
+		Unit: s.unit, Act: p.next.Act, From: p.from.Name, To: p.next.Package.Name, Digest: p.next.Package.Digest,
 		Old: sum(v.activeData), New: sum(next),
 	})
 	if err != nil {
-		return fmt.Errorf("record the intent: %w", err)
+		return fmt.Errorf("record the intent: %w", unwritable(s.h.StateDir, err))
 	}
 	ctx, cancel := begun(ctx)
 	defer cancel()
@@ -177,7 +229,7 @@ func (s *session) write(ctx context.Context, v *view, p *plan, out *Outcome) err
 // replace stages the new pair, puts it in place, and has it loaded and read back.
 func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev []byte) (unsure []string, err error) {
 	if err := files.stage(next, prev); err != nil {
-		return nil, fmt.Errorf("write the drop-in: %w", err)
+		return nil, unwritable(files.dir, err)
 	}
 	if err := files.swap(); err != nil {
 		return nil, fmt.Errorf("put the drop-in in place: %w", err)
@@ -187,6 +239,11 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 	}
 	if s.loaded, unsure, err = s.h.readBack(ctx, s.m, s.unit, d, s.specs); err != nil {
 		return nil, fmt.Errorf("read back what was loaded: %w", err)
+	}
+	if s.proof != nil {
+		if err := s.proof(s.loaded); err != nil {
+			return nil, fmt.Errorf("compare what was loaded with what was before: %w", err)
+		}
 	}
 	return unsure, nil
 }

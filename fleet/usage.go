@@ -65,6 +65,7 @@ func (h *Host) Usage(ctx context.Context) (*Usage, error) {
 	case !errors.Is(err, systemd.ErrNoBus):
 		return nil, fmt.Errorf("ask what the services use: %w", err)
 	}
+	h.usesProposals(t)
 	t.instantiate(instances)
 	return &Usage{t.uses, t.files, t.unread}, nil
 }

@@ -51,7 +51,9 @@ func (m *Manager) IsUp(ctx context.Context, unit string) (bool, error) {
 	return isUp(state), nil
 }
 
-func isUp(state string) bool { return state == "active" || state == "activating" || state == "reloading" }
+func isUp(state string) bool {
+	return state == "active" || state == "activating" || state == "reloading"
+}
 
 // RemainsAfterExit says whether a service counts as active when its processes have ended.
 func (m *Manager) RemainsAfterExit(ctx context.Context, unit string) (bool, error) {
