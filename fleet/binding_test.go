@@ -13,7 +13,7 @@ import (
 )
 
 // dataHome makes package folders with the files given, and a place that finds them.
-func dataHome(t *testing.T, files ...string) (string, *place) {
+func dataHome(t testing.TB, files ...string) (string, *place) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range files {

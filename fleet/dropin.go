@@ -67,7 +67,7 @@ type DropIn struct {
 	Start   []string
 	Adopted []Origin // the lines of the unit's own files that adopt took over
 
-	Extra          []string // lines of the section that a newer version wrote, kept as they are
+	Extra []string // lines of the section that a newer version wrote, kept as they are
 }
 
 // Origin is a line that adopt took over: where it was and what it said then.

@@ -33,8 +33,11 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		return nil, err
 	}
 	if what, bound := boundCommand(v.disk, v.place); bound {
-		return nil, fmt.Errorf("%w: ExecStart= itself names a package (%s), which no variable can move; put the program into Environment=%s=… and let the unit start ExecStart=/usr/bin/env ${%s} with the same arguments",
-			ErrRefused, what, serverVariable, serverVariable)
+		return nil, fmt.Errorf("%w: ExecStart= itself names a package (%s), which no variable can move: 1bit pkg adopt %s takes the line over, with the same arguments",
+			ErrRefused, what, s.unit)
+	}
+	if err := v.stuck(); err != nil {
+		return nil, err
 	}
 	if problems := s.h.Missing(pkg.Manifest); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s needs what this host has not: %s; provide it, then switch", ErrRefused, pkg.Name, strings.Join(problems, "; "))
@@ -88,11 +91,10 @@ func (s *session) rollbackOf(ctx context.Context, v *view, p *plan, next *DropIn
 // past gathers what is known about what the unit served.
 func (s *session) past(ctx context.Context, v *view) (past, error) {
 	p := past{active: v.active, prev: v.rollbackFile()}
-	without, err := v.without()
-	if err != nil {
+	var err error
+	if p.base, err = v.base(); err != nil {
 		return p, err
 	}
-	p.base = ofSettings(without, v.place).pkg(v.place)
 	live, procs, err := s.h.live(v.loaded, v.place, v.armed.keys())
 	if err != nil {
 		return p, err

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"github.com/1bit-systems/pkg/systemd"
 )
 
 // Restart restarts a service on what is armed, which is the owner's act, and checks it: it must load within
@@ -14,28 +13,84 @@ import (
 // period. A package that fails is blocked with the reason and the service goes back, once, to the one that served
 // before; the error then wraps [ErrReturned].
 func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*Outcome, error) {
-	s, err := h.begin(ctx, unit, "restart "+unit, false)
+	act := "restart " + unit
+	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+		notes, err := s.restartable(ctx)
+		if err != nil {
+			err = fmt.Errorf("restart %s: %w", s.unit, err)
+		}
+		return notes, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.enter(ctx, unit, act, false)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end()
 	return s.outcome(ctx, func(out *Outcome) error {
-		v, err := s.view(ctx)
-		if err == nil && len(v.armed) == 0 {
-			err = fmt.Errorf("%w: no package is armed for it; systemctl restart does what is left to do", ErrRefused)
-		}
-		if err != nil {
+		if _, err := s.restartable(ctx); err != nil {
 			return fmt.Errorf("restart %s: %w", s.unit, err)
 		}
 		return s.restart(ctx, watch, out)
 	})
 }
 
-// restart is Restart under the locks.
+// restartable checks what can be checked before a restart, and says what it changes.
+func (s *session) restartable(ctx context.Context) (notes []string, err error) {
+	v, err := s.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.armed) == 0 {
+		return nil, fmt.Errorf("%w: no package is armed for it; systemctl restart does what is left to do", ErrRefused)
+	}
+	if err := s.checkable(ctx, v.loaded); err != nil {
+		return nil, err
+	}
+	armed := v.armed.pkg(v.place)
+	live, _, err := s.h.live(v.loaded, v.place, v.armed.keys())
+	if err != nil {
+		return nil, err
+	}
+	runs, ok := live.runs()
+	if live != nil && (live.Unreadable || !ok || !live.only(armed)) { // it changes what runs, or that cannot be told
+		if err := s.h.unheld(s.unit); err != nil {
+			return nil, err
+		}
+		notes = append(notes, fmt.Sprintf("it runs %s; the restart brings %s", orNothing(runs.Name), armed.Name))
+	}
+	return append(notes, s.takesDown(ctx)...), nil
+}
+
+// takesDown says which units a restart stops too.
+func (s *session) takesDown(ctx context.Context) []string {
+	units, err := s.m.Dependants(ctx, s.unit)
+	if err != nil || len(units) == 0 {
+		return nil
+	}
+	return []string{"a restart also stops what depends on it: " + strings.Join(units, ", ")}
+}
+
+// restart is Restart under the locks, and what it took down with it and left there is noted.
 func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome) error {
+	err := s.restartOrReturn(ctx, watch, out)
+	if s.first != nil {
+		looked, cancel := begun(ctx)
+		defer cancel()
+		out.Notes = append(out.Notes, s.first.lost(looked, s.m, s.h.userFlag())...)
+	}
+	return err
+}
+
+func (s *session) restartOrReturn(ctx context.Context, watch time.Duration, out *Outcome) error {
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
+	}
+	if err := s.checkable(ctx, v.loaded); err != nil {
+		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
 	armed := v.armed.pkg(v.place)
 	if out.To == "" {
@@ -54,7 +109,7 @@ func (s *session) restart(ctx context.Context, watch time.Duration, out *Outcome
 	if !errors.As(err, &bad) {
 		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
-	if v.active == nil || v.active.rolledBack() || !v.active.Package.same(armed) {
+	if v.active == nil || v.active.rolledBack() || v.active.Act == actAdopt || !v.active.Package.same(armed) {
 		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, or(armed.Name, "it"), err)
 	}
 	return s.giveBack(ctx, armed, bad, watch, out)
@@ -74,7 +129,7 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure,
 	}
 	armed := v.armed.pkg(v.place)
 	to = or(or(armed.Name, to), "what the unit says without this program")
-	out.To = armed.Name
+	out.To, s.returning = armed.Name, true
 	if err := s.start(ctx, armed, 0, out); err != nil {
 		too := ""
 		if errors.As(err, new(*failure)) {
@@ -156,46 +211,34 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 	if err != nil {
 		return nil, err
 	}
+	was := s.h.lookBefore(ctx, s.m, u, s.place)
+	if s.first == nil {
+		s.first = &was
+	}
 	// A start limit that the failed package used up must not stop the one that is to serve.
 	if err := s.m.ResetFailed(ctx, s.unit); err != nil {
 		return nil, err
 	}
-	job, cancel := context.WithTimeout(ctx, s.h.jobTime(u))
-	defer cancel()
-	result, err := s.m.Restart(job, s.unit)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, failf("the start did not end within %s", s.h.jobTime(u))
-	case err != nil:
-		return nil, err
+	j, err := s.job(ctx, u)
+	if err == nil && s.returning && j.result != "done" {
+		// Between the two calls Restart= may have used up the limit again.
+		if err = s.m.ResetFailed(ctx, s.unit); err == nil {
+			j, err = s.job(ctx, u)
+		}
 	}
-	w, err := s.h.watch(ctx, s.m, s.unit, pkg, s.place)
 	if err != nil {
 		return nil, err
 	}
-	w.taken = taken
-	switch result {
+	w := &watched{h: s.h, m: s.m, unit: s.unit, pkg: pkg, place: s.place, before: was, first: *s.first, taken: taken}
+	switch j.result {
 	case "done":
-	case "failed", "timeout":
-		return nil, failf("the start job ended with %q", result)
+		if err = w.begin(ctx); err == nil {
+			err = w.serves(ctx, watch)
+		}
+	case "", "failed", "timeout":
+		err = j.failure()
 	default:
-		return nil, fmt.Errorf("the job ended with %q", result)
+		err = fmt.Errorf("the job ended with %q", j.result)
 	}
-	err = w.serves(ctx, watch)
-	return w.notes, err
-}
-
-// jobTime bounds the wait for a restart job: the stop may take its time, then the start may, and a unit that sets
-// no limit to its start gets the load deadline. An idle moment more, so that systemd's own verdict comes first.
-func (h *Host) jobTime(u *systemd.Unit) time.Duration {
-	stop, start := u.TimeoutStop, u.TimeoutStart
-	if stop <= 0 {
-		stop = h.loadDeadline()
-	}
-	if start <= 0 {
-		start = h.loadDeadline()
-	}
-	return stop + start + 5*time.Second
+	return w.notes, w.explain(ctx, err)
 }

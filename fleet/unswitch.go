@@ -77,14 +77,15 @@ func (h *Host) Unswitch(ctx context.Context, unit string) (*Outcome, error) {
 	}
 	defer s.end()
 	return s.outcome(ctx, func(out *Outcome) error {
-		if err := s.unswitch(ctx, out); err != nil {
+		if err := s.letGo(ctx, actUnswitch, out); err != nil {
 			return fmt.Errorf("unswitch %s: %w", s.unit, err)
 		}
 		return nil
 	})
 }
 
-func (s *session) unswitch(ctx context.Context, out *Outcome) error {
+// letGo removes every file of ours; act is actUnswitch or actUnadopt.
+func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
@@ -93,18 +94,18 @@ func (s *session) unswitch(ctx context.Context, out *Outcome) error {
 	if err := v.foreign(); err != nil {
 		return err
 	}
-	base, err := v.without()
+	base, err := v.base()
 	if err != nil {
 		return err
 	}
 	out.From = v.armed.pkg(v.place).Name
-	out.To = ofSettings(base, v.place).pkg(v.place).Name
+	out.To = base.Name
 	if data == nil {
 		out.To = out.From
 		out.Changed = v.prev != nil
 		return files.removeAll()
 	}
-	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: actUnswitch, From: out.From, To: out.To, Old: sum(data)})
+	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: act, From: out.From, To: out.To, Old: sum(data)})
 	if err != nil {
 		return fmt.Errorf("record the intent: %w", err)
 	}

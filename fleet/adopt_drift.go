@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// drift says what has changed about the lines that adopt took over: they were edited, moved to another file or
+// removed, or a new one would decide in their place. A line that only moved within its file has not changed.
+func (v *view) drift() []string {
+	d := v.active
+	if d == nil || len(d.Adopted) == 0 {
+		return nil
+	}
+	lines := ownLines(v.disk, v.path)
+	var out, told []string
+	for _, o := range d.Adopted {
+		if what, where := changed(o, d.Adopted, lines); what != "" {
+			out, told = append(out, what), append(told, where)
+		}
+	}
+	for _, l := range v.hidden(lines) {
+		known := slices.ContainsFunc(d.Adopted, func(o Origin) bool { return o.SHA256 == l.digest() })
+		if !known && !slices.Contains(told, l.at()) {
+			out = append(out, fmt.Sprintf("%s: %s was added and does not decide", l.at(), l.text()))
+		}
+	}
+	return out
+}
+
+// changed says what became of a line, "" where it is as it was, and where it is now.
+func changed(o Origin, all []Origin, lines []ownLine) (what, where string) {
+	at := fmt.Sprintf("%s:%d", o.File, o.Line)
+	moved, here := "", ""
+	for _, l := range lines {
+		switch {
+		case l.digest() != o.SHA256:
+		case l.file == o.File:
+			return "", ""
+		default:
+			moved = l.at()
+		}
+	}
+	if l, ok := lineAt(lines, o.File, o.Line); ok && !slices.ContainsFunc(all, func(p Origin) bool { return p.SHA256 == l.digest() }) {
+		here = l.text()
+	}
+	_, err := os.Lstat(o.File)
+	switch {
+	case moved != "":
+		return fmt.Sprintf("the line of %s is at %s now", at, moved), moved
+	case err != nil:
+		return fmt.Sprintf("%s is gone", o.File), at
+	case here != "":
+		return fmt.Sprintf("%s now says %s", at, here), at
+	}
+	return fmt.Sprintf("the line of %s was edited or removed", at), at
+}
+
+// hidden are the lines that would decide, were it not for our drop-in.
+func (v *view) hidden(lines []ownLine) []ownLine {
+	var out []ownLine
+	if len(v.active.Start) > 0 {
+		out = inForce(lines, "Service", "ExecStart")
+	}
+	without, err := v.without()
+	if err != nil {
+		return out
+	}
+	effective := without.Environment()
+	for _, a := range v.active.Environment {
+		if set, ok := effective[a.Key]; ok {
+			if l, ok := lineAt(lines, set.File, set.Line); ok && !slices.Contains(out, l) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// warnDrift adds what has changed since the unit was adopted, and what to do.
+func (v *view) warnDrift(s *Service) {
+	for _, what := range v.drift() {
+		s.warn("it was adopted, and since then %s, which has no effect: to take it over, 1bit pkg unadopt %s, then adopt it again", what, s.Unit)
+	}
+}
