@@ -19,7 +19,12 @@ import (
 	"github.com/1bit-systems/pkg/internal/faultrun"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	if os.Args[0] == faultrun.StageName {
+		os.Exit(fail(faultrun.Stage(os.Args[1:])))
+	}
+	os.Exit(run())
+}
 
 func run() int {
 	var fault faultrun.Fault
