@@ -129,7 +129,7 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure,
 	}
 	armed := v.armed.pkg(v.place)
 	to = or(or(armed.Name, to), "what the unit says without this program")
-	out.To, s.returning = armed.Name, true
+	out.To, s.goesBack = armed.Name, true
 	if err := s.start(ctx, armed, 0, out); err != nil {
 		too := ""
 		if errors.As(err, new(*failure)) {
@@ -220,7 +220,7 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 		return nil, err
 	}
 	j, err := s.job(ctx, u)
-	if err == nil && s.returning && j.result != "done" {
+	if err == nil && s.goesBack && j.result != "done" {
 		// Between the two calls Restart= may have used up the limit again.
 		if err = s.m.ResetFailed(ctx, s.unit); err == nil {
 			j, err = s.job(ctx, u)

@@ -29,6 +29,9 @@ type session struct {
 
 	release func() // gives the unit's lock back; nil: it is not held
 
+	first    *earlier // what ran before the first restart of this act
+	goesBack bool     // the service goes back to what served: one more try is due
+
 	// What is known already since the last change or restart, so that it need not be asked again.
 	health string
 	loaded *systemd.Unit

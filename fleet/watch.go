@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,29 +26,69 @@ type watched struct {
 	invocation string
 	mainPID    int
 	restarts   int
-	child      int // the server, once one was seen
+	child      int     // the server, once one was seen
+	before     earlier // what ran until this start
+	first      earlier // what ran until the first start of the act
 	notes      []string
 	taken      func() error // says that another command works on the unit now
 }
 
 // A failure is why a service did not pass its health check.
 type failure struct {
-	reason   string
-	replaced bool // the process that failed is gone, and with it how it ended
+	reason     string
+	replaced   bool     // the process that failed is gone, and with it how it ended
+	invocation string   // the incarnation that failed, "" where it is the watched one
+	log        []string // the last lines that it wrote
 }
 
-func (f *failure) Error() string { return f.reason }
+func (f *failure) Error() string {
+	if len(f.log) == 0 {
+		return f.reason
+	}
+	return fmt.Sprintf("%s (its log ends: %q)", f.reason, strings.Join(f.log, " / "))
+}
 
 func failf(format string, args ...any) error { return &failure{reason: fmt.Sprintf(format, args...)} }
 
-// watch remembers the incarnation that a start made.
-func (h *Host) watch(ctx context.Context, m *systemd.Manager, unit string, pkg PackageRef, pl *place) (*watched, error) {
-	u, err := m.Unit(ctx, unit)
+// begin remembers the incarnation that a start made.
+func (w *watched) begin(ctx context.Context) error {
+	u, err := w.m.Unit(ctx, w.unit)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w := &watched{h: h, m: m, unit: unit, pkg: pkg, place: pl, invocation: u.InvocationID, mainPID: u.MainPID, restarts: u.NRestarts}
-	return w, w.same(ctx, u)
+	w.invocation, w.mainPID, w.restarts = u.InvocationID, u.MainPID, u.NRestarts
+	return w.same(ctx, u)
+}
+
+// explain adds to a failure who else holds the service's port, and what the service said last.
+func (w *watched) explain(ctx context.Context, err error) error {
+	var f *failure
+	if !errors.As(err, &f) || ctx.Err() != nil {
+		return err
+	}
+	var mine []procInfo
+	if u, err := w.m.Unit(ctx, w.unit); err == nil {
+		if _, mine, err = w.live(u); err == nil {
+			for _, p := range mine {
+				w.before.addPort(p.argv, p.env)
+			}
+		}
+	}
+	if who := w.h.intruders(w.unit, w.before.ports, mine, nil); who != "" && !strings.Contains(f.reason, who) {
+		f.reason += "; " + who
+	}
+	f.log = systemd.LogTail(ctx, or(f.invocation, w.invocation), 3)
+	return err
+}
+
+// live is what runs of the unit, less what outlived the stop before this start: that is the old service.
+func (w *watched) live(u *systemd.Unit) (*Live, []procInfo, error) {
+	_, procs, err := w.h.live(u, w.place, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	procs = slices.DeleteFunc(procs, w.before.outlived)
+	return liveOf(procs, u.MainPID, w.place, nil), procs, nil
 }
 
 // same fails where the unit no longer runs the incarnation that is watched.
@@ -74,14 +116,14 @@ func (w *watched) ended(u *systemd.Unit) error {
 	switch {
 	case u.MainPID == w.mainPID && u.MainPID != 0 && u.InvocationID == w.invocation && u.NRestarts == w.restarts:
 		return nil
-	case u.Result == "timeout":
-		return failf("it was not ready within its start limit of %s", u.TimeoutStart)
-	case u.Result == "start-limit-hit":
-		return failf("it was started too often in a row, the main process ended with status %d", u.ExecMainStatus)
-	case u.ExecMainCode == 1:
-		return failf("the main process exited with status %d", u.ExecMainStatus)
-	case u.ExecMainCode == 2 || u.ExecMainCode == 3:
-		return failf("the main process was killed by signal %d", u.ExecMainStatus)
+	case u.MainPID == 0 && w.mainPID == 0 && u.ActiveState == "active" && u.InvocationID == w.invocation && u.NRestarts == w.restarts &&
+		(u.Type == "oneshot" || u.Type == "forking"):
+		return nil // systemd does not know its main process
+	}
+	if how := ending(u); how != "" {
+		return failf("%s", how)
+	}
+	switch {
 	case u.MainPID != w.mainPID || u.InvocationID != w.invocation || u.NRestarts != w.restarts:
 		return &failure{reason: fmt.Sprintf("the main process ended and another was started (restart %d)", u.NRestarts), replaced: true}
 	}
@@ -100,11 +142,14 @@ func (w *watched) look(ctx context.Context) (procs []procInfo, child *Process, e
 	if err := w.same(ctx, u); err != nil {
 		return nil, nil, err
 	}
-	live, procs, err := w.h.live(u, w.place, nil)
+	live, procs, err := w.live(u)
 	if err != nil {
 		return nil, nil, err
 	}
 	if live == nil {
+		if w.mainPID == 0 {
+			return nil, nil, failf("none of its processes is left")
+		}
 		return nil, nil, nil
 	}
 	child = live.Child
@@ -166,6 +211,9 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 	if err := w.fromPackage(ctx); err != nil {
 		return err
 	}
+	if err := w.build(ctx, c); err != nil {
+		return err
+	}
 	if err := w.probe(ctx, c); err != nil || watch <= 0 {
 		return err
 	}
@@ -194,7 +242,7 @@ func (w *watched) fromPackage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, _, err := w.h.live(u, w.place, nil)
+	live, procs, err := w.live(u)
 	if err != nil {
 		return err
 	}
@@ -202,8 +250,48 @@ func (w *watched) fromPackage(ctx context.Context) error {
 	if ok && !ref.same(w.pkg) {
 		return failf("the server runs from %s", ref.Name)
 	}
-	if !ok && !live.Unreadable {
+	if !ok && (live == nil || !live.Unreadable) {
 		return failf("the server runs from no package")
+	}
+	own, err := systemd.Listeners(w.h.proc(), pidsOf(procs))
+	if err != nil {
+		return nil // another user's: whoever answers cannot be told
+	}
+	var ports []uint16
+	for _, a := range own {
+		ports = append(ports, a.Port())
+	}
+	if who := w.h.intruders(w.unit, ports, procs, own); who != "" {
+		return failf("whose answers its clients get is not certain: %s", who)
+	}
+	if why := moved(w.first.devices, devices(w.h.proc(), procs)); why != "" {
+		return failf("%s", why)
+	}
+	asked := askedDevice(procs)
+	if was := w.first.asked; was != "" && asked != was && reflect.DeepEqual(w.first.command, u.ExecStart) {
+		return failf("its server was told to run on %s, and before on %s", or(asked, "no device"), was)
+	}
+	return nil
+}
+
+// build fails where the server says that it is another build than the package's.
+func (w *watched) build(ctx context.Context, c *engine.Client) error {
+	pkg := w.place.pkg(w.pkg.Path)
+	if pkg == nil {
+		return nil
+	}
+	quick, cancel := context.WithTimeout(ctx, quickAnswer)
+	defer cancel()
+	props, err := c.Props(quick)
+	if err != nil {
+		return ctx.Err() // it does not tell
+	}
+	switch text, sure := otherBuild(pkg.Manifest, props.BuildInfo); {
+	case text == "":
+	case sure:
+		return failf("%s", text)
+	default:
+		w.notes = append(w.notes, text)
 	}
 	return nil
 }
@@ -257,6 +345,9 @@ func (w *watched) probe(ctx context.Context, c *engine.Client) error {
 // rest waits, but no longer than the main process lives: systemd forgets how a process ended as soon as it has
 // started the next one.
 func (w *watched) rest(ctx context.Context, d time.Duration) error {
+	if w.mainPID == 0 {
+		return pause(ctx, d)
+	}
 	const step = 5 * time.Millisecond
 	proc := filepath.Join(w.h.proc(), strconv.Itoa(w.mainPID))
 	for ; d > 0; d -= step {
