@@ -49,6 +49,7 @@ func newPkgCommand(a *app) *cobra.Command {
 		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgDiffCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
 		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a), newPkgGCCommand(a),
 		newPkgStatusCommand(a), newPkgSwitchCommand(a), newPkgRestartCommand(a), newPkgRollbackCommand(a),
+		newPkgAdoptCommand(a), newPkgUnadoptCommand(a),
 		newPkgProposeCommand(a), newPkgHoldCommand(a), newPkgUnholdCommand(a), newPkgUnblockCommand(a), newPkgUnswitchCommand(a), newPkgHistoryCommand(a),
 	)
 	return c

@@ -111,11 +111,8 @@ func (s *session) adopt(ctx context.Context, dry bool, out *Outcome, result *Ado
 
 // findings says what an adoption does, for the question to the owner.
 func (a *adoption) findings(v *view) []string {
-	out := []string{fmt.Sprintf("writes %s with the values that hold now; what is armed stays %s", v.path, a.plan.from.Name)}
-	for _, l := range a.taken {
-		out = append(out, fmt.Sprintf("%s: %s stays as it is and no longer decides", l.at(), l.text()))
-	}
-	return out
+	return []string{fmt.Sprintf("writes %s with the values that hold now, from %d lines of the unit's own files; what is armed stays %s",
+		v.path, len(a.taken), a.plan.from.Name)}
 }
 
 // created is the unified difference of a file that is new.
