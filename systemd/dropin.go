@@ -64,6 +64,9 @@ func isDropIn(name string) bool {
 	return strings.HasSuffix(name, ".conf") && !strings.HasPrefix(name, ".")
 }
 
+// isDropInPath tells a drop-in from a unit file by where it is.
+func isDropInPath(path string) bool { return strings.HasSuffix(filepath.Dir(path), ".d") }
+
 // compareNames orders drop-ins as they are merged: by file name alone, in byte order.
 func compareNames(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }
 

@@ -3,6 +3,7 @@ package systemd
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Setting is the value of one environment variable and where it comes from.
@@ -45,6 +46,7 @@ type Settings struct {
 	Problems []Problem
 
 	files  []*File
+	start  []StartCommand
 	order  []Assignment // in order of force: each takes effect over all before it
 	unread string       // an environment file that we cannot read and systemd may
 }
@@ -72,12 +74,25 @@ func (s *Settings) Values(section, key string) []Value {
 	return values
 }
 
+// Start lists the commands of ExecStart= that count, over all files and after the last reset. Of
+// more than one, only a Type=oneshot unit starts at all, and runs them one after the other.
+func (s *Settings) Start() []StartCommand { return s.start }
+
 // Environment is what the unit's own files put into the environment of its next process:
 // Environment= with its resets, then the environment files in order, then UnsetEnvironment=.
 // What the manager itself adds (HOME, INVOCATION_ID, …) is not in it.
-func (s *Settings) Environment() map[string]Setting {
+func (s *Settings) Environment() map[string]Setting { return s.environment(nil) }
+
+// environment lays what the files say over what the manager hands to every process.
+func (s *Settings) environment(inherited map[string]string) map[string]Setting {
 	plain := map[string]Setting{} // the list that an empty Environment= empties
 	all := map[string]Setting{}
+	for key, value := range inherited {
+		all[key] = Setting{Value: value}
+		if strings.Contains(ownVariables, " "+key+" ") {
+			all[key] = Setting{Value: value, Unsure: "systemd may set it by itself"}
+		}
+	}
 	merge := func() {
 		for key, setting := range plain {
 			all[key] = setting

@@ -18,7 +18,9 @@ func Effective(files []*File, read EnvironmentReader, specifiers Specifiers) *Se
 		for _, line := range file.Lines {
 			if line.Section == "Service" {
 				m.file, m.line = file.Path, line.Number
-				m.take(line.Key, line.Value)
+				if !m.take(line.Key, line.Value) {
+					break
+				}
 			}
 		}
 	}
@@ -43,15 +45,18 @@ func (m *merger) problem(fatal bool, format string, args ...any) {
 		Problem{File: m.file, Line: m.line, What: fmt.Sprintf(format, args...), Fatal: fatal})
 }
 
-// take takes one line of the [Service] section.
-func (m *merger) take(key, value string) {
+// take takes one line of the [Service] section. When it returns false systemd reads the file no
+// further.
+func (m *merger) take(key, value string) bool {
 	switch key {
+	case "ExecStart", "ExecStartPre", "ExecStartPost", "ExecCondition", "ExecReload", "ExecStop", "ExecStopPost":
+		return m.takeCommands(key, value)
 	case "Environment":
 		if value == "" {
 			m.plain = append(m.plain, Assignment{File: m.file, Line: m.line, Kind: KindReset})
-			return
+			return true
 		}
-		m.words(value, true, func(word, unsure string) bool {
+		m.words(value, assignmentRule, func(word, unsure string) bool {
 			name, content, ok := splitAssignment(word)
 			if ok {
 				m.plain = append(m.plain, m.assignment(KindEnvironment, name, content, unsure))
@@ -61,9 +66,9 @@ func (m *merger) take(key, value string) {
 	case "PassEnvironment":
 		if value == "" {
 			m.pass = nil
-			return
+			return true
 		}
-		m.words(value, false, func(word, unsure string) bool {
+		m.words(value, nameRule, func(word, unsure string) bool {
 			if validName(word) {
 				m.pass = append(m.pass, m.assignment(KindPassEnvironment, word, "",
 					firstOf(unsure, "its value is the one that the manager has")))
@@ -73,9 +78,9 @@ func (m *merger) take(key, value string) {
 	case "UnsetEnvironment":
 		if value == "" {
 			m.unset = nil
-			return
+			return true
 		}
-		m.words(value, true, func(word, unsure string) bool {
+		m.words(value, assignmentRule, func(word, unsure string) bool {
 			name, content, only := splitAssignment(word)
 			if !only && !validName(word) {
 				return false
@@ -88,6 +93,34 @@ func (m *merger) take(key, value string) {
 	case "EnvironmentFile":
 		m.takeFile(value)
 	}
+	return true
+}
+
+// takeCommands takes an ExecStart= or another command. Only those of ExecStart= are kept: a bad
+// one of any key loses the rest of the file.
+func (m *merger) takeCommands(key, value string) bool {
+	commands, bad := parseCommands(value, m.specifiers)
+	if key == "ExecStart" {
+		if value == "" {
+			m.settings.start = nil
+		}
+		for _, c := range commands {
+			c.File, c.Line = m.file, m.line
+			m.settings.start = append(m.settings.start, c)
+		}
+	}
+	if bad == nil {
+		return true
+	}
+	switch {
+	case !bad.fatal:
+		m.problem(false, "%s= ignored, %s: %s", key, bad.what, value)
+	case isDropInPath(m.file):
+		m.problem(true, "%s= ignored, and so is the rest of the file, %s: %s", key, bad.what, value)
+	default:
+		m.problem(true, "the unit does not start, bad %s=, %s: %s", key, bad.what, value)
+	}
+	return !bad.fatal
 }
 
 func (m *merger) assignment(kind Kind, key, value, unsure string) Assignment {
@@ -96,9 +129,9 @@ func (m *merger) assignment(kind Kind, key, value, unsure string) Assignment {
 
 // words splits a line, expands every word and hands it on; what comes after a quote that is not
 // closed is lost, and so is a word that has a bad specifier or is refused.
-func (m *merger) words(line string, unescape bool, take func(word, unsure string) bool) {
+func (m *merger) words(line string, rule wordRule, take func(word, unsure string) bool) {
 	for {
-		word, rest, more, err := nextWord(line, unescape)
+		word, rest, more, err := nextWord(line, rule)
 		if err != nil {
 			m.problem(false, "from here on ignored, %v: %s", err, line)
 			return

@@ -107,7 +107,7 @@ func (s Specifiers) expand(text string) (value, unsure string, ok bool) {
 		case c >= '0' && c <= '9':
 			return "", "", false
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-			unsure = firstOf(unsure, fmt.Sprintf("systemd may not know %%%c, and then drops the assignment", c))
+			unsure = firstOf(unsure, fmt.Sprintf("systemd may not know %%%c, and then refuses the text", c))
 			out.WriteString(text[i-1 : i+1])
 		default: // no letter: no specifier
 			out.WriteString(text[i-1 : i+1])
@@ -136,6 +136,16 @@ func (m *Manager) Specifiers(ctx context.Context) (Specifiers, error) {
 		return systemSpecifiers(), nil
 	}
 	return userSpecifiers(m.uid, version, environmentMap(all)), nil
+}
+
+// Environment is what the manager hands to every process that it starts, before the unit's own
+// files: see Settings.Argv.
+func (m *Manager) Environment(ctx context.Context) (map[string]string, error) {
+	all, err := m.all(ctx, managerPath, managerInterface)
+	if err != nil {
+		return nil, fmt.Errorf("read the environment of the %s manager: %w", m.Scope(), err)
+	}
+	return environmentMap(all), nil
 }
 
 func environmentMap(all map[string]godbus.Variant) map[string]string {

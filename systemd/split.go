@@ -10,16 +10,30 @@ type RawWord struct {
 
 // SplitCommands splits the value of an ExecStart= or its like into commands and those into words, so that a line can
 // be written anew with some of its words changed and all others byte for byte as they were. A lone ";" ends a command,
-// `\;` is the word ";". The prefixes of a command ("-", "@", …) belong to its first word. The error is about a quote
-// that is not closed, or an escape that is none.
+// `\;` is the word ";". The prefixes of a command ("-", "@", …) belong to its first word; an escape that is none stays
+// as it is written. The error is about a quote that is not closed.
 func SplitCommands(value string) ([][]RawWord, error) {
-	var commands [][]RawWord
+	commands, _, err := splitCommands(value)
+	if err != nil {
+		return nil, err
+	}
+	return commands, nil
+}
+
+// splitCommands also returns what stands before an error; open says that the error is in the last command.
+func splitCommands(value string) (commands [][]RawWord, open bool, err error) {
 	var words []RawWord
+	end := func() {
+		if len(words) > 0 {
+			commands, words = append(commands, words), nil
+		}
+	}
 	for {
 		value = strings.TrimLeft(value, whitespace)
 		if len(words) > 0 {
 			if rest, ok := cutToken(value, ";"); ok {
-				commands, words, value = append(commands, words), nil, rest
+				end()
+				value = rest
 				continue
 			}
 			if rest, ok := cutToken(value, `\;`); ok {
@@ -27,20 +41,17 @@ func SplitCommands(value string) ([][]RawWord, error) {
 				continue
 			}
 		}
-		text, rest, more, err := nextWord(value, true)
-		if err != nil {
-			return nil, err
+		text, rest, more, err := nextCommandWord(value)
+		if err != nil || !more {
+			open := err != nil && len(words) > 0
+			end()
+			return commands, open, err
 		}
-		if !more {
-			break
+		if len(words) > 0 || text != ";" { // else one more separator
+			words = append(words, RawWord{value[:len(value)-len(rest)], text})
 		}
-		words = append(words, RawWord{strings.TrimRight(value[:len(value)-len(rest)], whitespace), text})
 		value = rest
 	}
-	if len(words) > 0 {
-		commands = append(commands, words)
-	}
-	return commands, nil
 }
 
 // cutToken takes a token off that stands alone.

@@ -20,7 +20,8 @@ func TestSplitCommands(t *testing.T) {
 			{{"/bin/y", "/bin/y"}, {`\;`, ";"}, {"b;c", "b;c"}},
 		}},
 		{`/bin/x ";"`, [][]RawWord{{{"/bin/x", "/bin/x"}, {`";"`, ";"}}}},
-		{"; /bin/x ;", [][]RawWord{{{";", ";"}, {"/bin/x", "/bin/x"}}}},
+		{`; /bin/x ; ";" `, [][]RawWord{{{"/bin/x", "/bin/x"}}}},
+		{`/bin/x \q "\q\x41" a\`, [][]RawWord{{{"/bin/x", "/bin/x"}, {`\q`, `\q`}, {`"\q\x41"`, `\qA`}, {`a\`, `a\`}}}},
 		{`/bin/x ""`, [][]RawWord{{{"/bin/x", "/bin/x"}, {`""`, ""}}}},
 	} {
 		got, err := SplitCommands(tt.value)
@@ -28,7 +29,7 @@ func TestSplitCommands(t *testing.T) {
 			t.Errorf("%q: %v\n%s", tt.value, err, diff)
 		}
 	}
-	for _, bad := range []string{`/bin/x "a`, `/bin/x \q`, `/bin/x a\`} {
+	for _, bad := range []string{`/bin/x "a`, `/bin/x 'a\`, `/bin/x a"`} {
 		if got, err := SplitCommands(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		}
@@ -43,11 +44,11 @@ func FuzzQuoteWord(f *testing.F) {
 		if strings.ContainsRune(text, 0) {
 			t.Skip()
 		}
-		got, err := SplitCommands(QuoteWord(text))
-		if err != nil || len(got) != 1 || len(got[0]) != 1 {
+		got, err := SplitCommands("/bin/x " + QuoteWord(text))
+		if err != nil || len(got) != 1 || len(got[0]) != 2 {
 			t.Fatalf("%q is written as %s and read as %v, %v", text, QuoteWord(text), got, err)
 		}
-		if value, unsure, ok := (Specifiers{}).expand(got[0][0].Text); value != text || unsure != "" || !ok {
+		if value, unsure, ok := (Specifiers{}).expand(got[0][1].Text); value != text || unsure != "" || !ok {
 			t.Fatalf("%q is read as %q (%s)", text, value, unsure)
 		}
 	})

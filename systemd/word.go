@@ -9,12 +9,24 @@ import (
 // errUnbalanced ends the splitting of a line: what comes after it is lost.
 var errUnbalanced = errors.New("a quote that is not closed, or an escape that is none")
 
+// wordRule says how words are read; systemd has its own for nearly every key.
+type wordRule struct {
+	unescape bool // the escapes of C count; else a backslash only takes the meaning off the byte after it
+	unknown  bool // with unescape: an escape that is none stays as it is written
+	open     bool // the end of the line closes a quote
+}
+
+// The rules of Environment=, of PassEnvironment=, and of a variable that stands alone in a command.
+var (
+	assignmentRule = wordRule{unescape: true}
+	nameRule       = wordRule{}
+	variableRule   = wordRule{open: true}
+)
+
 // nextWord takes the first word off a line as systemd's extract_first_word does with
-// EXTRACT_UNQUOTE and, where unescape is set, EXTRACT_CUNESCAPE: quotes may begin and end
-// anywhere in a word and are taken off, and the escapes of C count inside and outside of them.
-// Without unescape a backslash only takes the meaning off the byte after it. There is no word
-// when more is false.
-func nextWord(line string, unescape bool) (word, rest string, more bool, err error) {
+// EXTRACT_UNQUOTE: quotes may begin and end anywhere in a word and are taken off, and escapes
+// count inside and outside of them. There is no word when more is false.
+func nextWord(line string, rule wordRule) (word, rest string, more bool, err error) {
 	line = strings.TrimLeft(line, whitespace)
 	if line == "" {
 		return "", "", false, nil
@@ -25,11 +37,19 @@ func nextWord(line string, unescape bool) (word, rest string, more bool, err err
 		c := line[i]
 		switch {
 		case c == '\\' && i+1 == len(line):
-			return "", "", false, errUnbalanced
-		case c == '\\' && unescape:
-			decoded, n, ok := unescapeOne(line[i+1:])
-			if !ok {
+			switch {
+			case rule.open: // it means nothing
+			case rule.unknown && quote == 0:
+				out = append(out, c)
+			default:
 				return "", "", false, errUnbalanced
+			}
+		case c == '\\' && rule.unescape:
+			decoded, n, ok := unescapeOne(line[i+1:])
+			if !ok && !rule.unknown {
+				return "", "", false, errUnbalanced
+			} else if !ok {
+				decoded, n = []byte{c, line[i+1]}, 1
 			}
 			out = append(out, decoded...)
 			i += n
@@ -43,15 +63,25 @@ func nextWord(line string, unescape bool) (word, rest string, more bool, err err
 		case c == '\'' || c == '"':
 			quote = c
 		case strings.IndexByte(whitespace, c) >= 0:
-			return string(out), strings.TrimLeft(line[i:], whitespace), true, nil
+			return string(out), line[i:], true, nil
 		default:
 			out = append(out, c)
 		}
 	}
-	if quote != 0 {
+	if quote != 0 && !rule.open {
 		return "", "", false, errUnbalanced
 	}
 	return string(out), "", true, nil
+}
+
+// nextCommandWord takes the first word off a command line: an escape that is none makes systemd
+// read the word once more, with every such escape as it is written.
+func nextCommandWord(line string) (word, rest string, more bool, err error) {
+	word, rest, more, err = nextWord(line, assignmentRule)
+	if err != nil {
+		word, rest, more, err = nextWord(line, wordRule{unescape: true, unknown: true})
+	}
+	return word, rest, more, err
 }
 
 // unescapeOne reads what comes after a backslash, as systemd's cunescape_one does, and says how

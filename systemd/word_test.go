@@ -8,9 +8,9 @@ import (
 )
 
 // split takes all words off a line, and says whether the end of it was lost.
-func split(line string, unescape bool) (words []string, lost bool) {
+func split(line string, rule wordRule) (words []string, lost bool) {
 	for {
-		word, rest, more, err := nextWord(line, unescape)
+		word, rest, more, err := nextWord(line, rule)
 		if err != nil || !more {
 			return words, err != nil
 		}
@@ -47,12 +47,12 @@ func TestNextWord(t *testing.T) {
 		{`a b\`, []string{"a"}, true},
 	}
 	for _, test := range tests {
-		words, lost := split(test.line, true)
+		words, lost := split(test.line, assignmentRule)
 		if diff := cmp.Diff(test.want, words); diff != "" || lost != test.lost {
 			t.Errorf("%q: lost %v, words (-want +got):\n%s", test.line, lost, diff)
 		}
 	}
-	words, lost := split(`a\bc "d\"e" 'f\q'`, false)
+	words, lost := split(`a\bc "d\"e" 'f\q'`, nameRule)
 	if diff := cmp.Diff([]string{"abc", `d"e`, "fq"}, words); diff != "" || lost {
 		t.Errorf("without escapes: lost %v, words (-want +got):\n%s", lost, diff)
 	}
@@ -66,12 +66,12 @@ func FuzzNextWord(f *testing.F) {
 	f.Add("'", `a"b c"d "`)
 	f.Fuzz(func(t *testing.T, word, line string) {
 		quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
-		words, lost := split(`"`+quote(word)+`" x"`+quote(line)+`"`, true)
+		words, lost := split(`"`+quote(word)+`" x"`+quote(line)+`"`, assignmentRule)
 		if diff := cmp.Diff([]string{word, "x" + line}, words); diff != "" || lost {
 			t.Errorf("lost %v, words (-want +got):\n%s", lost, diff)
 		}
-		for _, unescape := range []bool{true, false} {
-			if words, _ := split(line, unescape); len(words) > len(line) {
+		for _, rule := range []wordRule{assignmentRule, nameRule, variableRule} {
+			if words, _ := split(line, rule); len(words) > len(line) {
 				t.Errorf("%q has %d words", line, len(words))
 			}
 		}
