@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"acceptance":          {"engine", "packager", "packager/store", "systemd", "internal"},
 	"channels":            {"engine", "packager", "internal"},
 	"packager":            {"packager/version", "engine", "internal"},
-	"packager/version":    {},
+	"packager/version":    {"internal"},
 	"packager/linkage":    {"packager", "internal"},
 	"engine/source":       {"internal"},
 	"packager/build":      {"packager", "packager/version", "packager/linkage", "engine", "engine/source", "internal"},
@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"systemd":             {"internal"},
 	"engine":              {"internal"},
 	"internal/atomicfile": {},
+	"internal/lazyregexp": {},
 	"internal/ui":         {},
 }
 

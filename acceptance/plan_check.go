@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // minPromptTokens is the shortest prompt: below it two prompts that begin with
@@ -48,7 +50,7 @@ func (p *Plan) problem() (key, why string) {
 		bad bool
 		why string
 	}{
-		{"name", !planName.MatchString(p.Name), "must be given, in letters, digits, '.', '_' and '-'"},
+		{"name", !planName().MatchString(p.Name), "must be given, in letters, digits, '.', '_' and '-'"},
 		{"model", p.Model == "", "must be given"},
 		{"server.parallel", s.Parallel < 1 || s.Parallel > 256, "must be 1 to 256"},
 		{"server.ctx", s.Ctx < 1, "must be more than 0"},
@@ -98,8 +100,8 @@ func (p *Plan) problem() (key, why string) {
 }
 
 var (
-	planName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	planName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	envName  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 func (b *Band) valid() bool { return b == nil || b.Min >= 0 && b.Max > b.Min }
@@ -122,7 +124,7 @@ func ownBenchFlag(f string) bool {
 
 func badEnv(env map[string]string) string {
 	for name, value := range env {
-		if !envName.MatchString(name) || strings.ContainsRune(value, 0) {
+		if !envName().MatchString(name) || strings.ContainsRune(value, 0) {
 			return fmt.Sprintf("%q", name)
 		}
 	}
@@ -164,8 +166,8 @@ func (p *Plan) Notes() []string {
 func (p *Plan) seen(n int) int { return int(float64(n) * *p.Load.LogprobsShare) }
 
 var (
-	yamlUnknown = regexp.MustCompile(`line (\d+): field (\S+) not found in type \S+`)
-	yamlType    = regexp.MustCompile(`line (\d+): cannot unmarshal !!\w+ (.*) into (\S+)`)
+	yamlUnknown = lazyregexp.New(`line (\d+): field (\S+) not found in type \S+`)
+	yamlType    = lazyregexp.New(`line (\d+): cannot unmarshal !!\w+ (.*) into (\S+)`)
 )
 
 // plainYAML turns the decoder's errors into sentences that name line and key.
@@ -176,10 +178,10 @@ func plainYAML(err error, root *yaml.Node) string {
 		text = list.Errors[0]
 	}
 	text = strings.TrimPrefix(text, "yaml: ")
-	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
+	if m := yamlUnknown().FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("line %s: unknown key %s", m[1], m[2])
 	}
-	if m := yamlType.FindStringSubmatch(text); m != nil {
+	if m := yamlType().FindStringSubmatch(text); m != nil {
 		key := keyAt(root, m[1])
 		return fmt.Sprintf("line %s: %s%s is not of the right kind (%s)", m[1], key, strings.Trim(m[2], "`"), strings.TrimPrefix(m[3], "acceptance."))
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // An Answer is one reply to a completion. Raw is what came over the wire; the
@@ -157,8 +159,8 @@ func finite(raw json.RawMessage) *float64 {
 }
 
 var (
-	contentKey = lazy(`"(?:content|text)"\s*:\s*"`)
-	bareNumber = lazy(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
+	contentKey = lazyregexp.New(`"(?:content|text)"\s*:\s*"`)
+	bareNumber = lazyregexp.New(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
 )
 
 // rawContent finds where the bytes of the content's JSON string stand. Inside

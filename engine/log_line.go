@@ -2,11 +2,11 @@ package engine
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // A LogKind names what a line of the server log says.
@@ -66,32 +66,27 @@ type NaNGuard struct {
 }
 
 var (
-	reColour  = lazy("\x1b\\[[0-9;]*[A-Za-z]")
-	rePrefix  = lazy(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
-	reSlot    = lazy(`^slot\s+\S+: id\s+(\d+) \| task (-?\d+) \|\s*(.*)$`)
-	reLRU     = lazy(`(?i)^selected slot by lru(?:, n_tokens = \d+)?, t_last = (-?\d+)`)
-	reLCP     = lazy(`^selected slot by (?:LCP|lcs) similarity`)
-	reByID    = lazy(`^selected slot by id \(`)
-	reLaunch  = lazy(`^processing task(?:, is_child = \d)?$`)
-	reRelease = lazy(`^stop processing: n_(?:past|tokens) = (\d+)(?:, truncated = (\d))?`)
-	reTiming  = lazy(`^\s*(?:prompt eval time|eval time|total time)\s+=\s+[0-9.]+ ms /\s+\d+ tokens`)
-	reStartup = lazy(`^srv\s+\S+: initializing(?: slots)?, n_slots = (\d+)(?:, n_ctx_slot = \d+)?(?:, kv_unified = '(\w+)')?`)
-	reError   = lazy(`^srv\s+send_error: task id = (-?\d+), error: (.*)$`)
-	reNaN2    = lazy(`^(?:\w+: )?HRX returned NaN logits: count=(\d+) of (\d+)(?:, index range \[(-?\d+)\.\.(-?\d+)\], contiguous=(yes|no), continuing=(yes|no))?`)
-	reNaN1    = lazy(`^(?:\w+: )?HRX returned NaN logits at vocab index (\d+)`)
-	reNaN0    = lazy(`^(?:\w+: )?HRX returned NaN logits`)
-	reAbort   = lazy(`^\S+\.(?:c|cc|cpp|cu|cuh|h|hpp|m|mm):\d+: \S`)
-	reThrow   = lazy(`^(?:terminate called |=+ Failed to sample token)`)
-	reSample  = lazy(`^\s*candidates->size: \d+, max = (\S+), sump = (\S+)$`)
-	reAlloc   = lazy(`hrx_allocator_allocate_buffer|allocate HRX host staging buffer|failed to allocate \S*\s?(?:compute )?buffer|unable to allocate \S+ buffer|cudaMalloc failed: out of memory|ErrorOutOfDeviceMemory`)
-	reDevice  = lazy(`HSA_STATUS_ERROR|\bQueue error\b|wait for HRX graph replay commands failed`)
-	reBind    = lazy(`^(?:\S+\s+\S+: )?couldn't bind (?:HTTP )?server socket`)
+	reColour  = lazyregexp.New("\x1b\\[[0-9;]*[A-Za-z]")
+	rePrefix  = lazyregexp.New(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
+	reSlot    = lazyregexp.New(`^slot\s+\S+: id\s+(\d+) \| task (-?\d+) \|\s*(.*)$`)
+	reLRU     = lazyregexp.New(`(?i)^selected slot by lru(?:, n_tokens = \d+)?, t_last = (-?\d+)`)
+	reLCP     = lazyregexp.New(`^selected slot by (?:LCP|lcs) similarity`)
+	reByID    = lazyregexp.New(`^selected slot by id \(`)
+	reLaunch  = lazyregexp.New(`^processing task(?:, is_child = \d)?$`)
+	reRelease = lazyregexp.New(`^stop processing: n_(?:past|tokens) = (\d+)(?:, truncated = (\d))?`)
+	reTiming  = lazyregexp.New(`^\s*(?:prompt eval time|eval time|total time)\s+=\s+[0-9.]+ ms /\s+\d+ tokens`)
+	reStartup = lazyregexp.New(`^srv\s+\S+: initializing(?: slots)?, n_slots = (\d+)(?:, n_ctx_slot = \d+)?(?:, kv_unified = '(\w+)')?`)
+	reError   = lazyregexp.New(`^srv\s+send_error: task id = (-?\d+), error: (.*)$`)
+	reNaN2    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits: count=(\d+) of (\d+)(?:, index range \[(-?\d+)\.\.(-?\d+)\], contiguous=(yes|no), continuing=(yes|no))?`)
+	reNaN1    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits at vocab index (\d+)`)
+	reNaN0    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits`)
+	reAbort   = lazyregexp.New(`^\S+\.(?:c|cc|cpp|cu|cuh|h|hpp|m|mm):\d+: \S`)
+	reThrow   = lazyregexp.New(`^(?:terminate called |=+ Failed to sample token)`)
+	reSample  = lazyregexp.New(`^\s*candidates->size: \d+, max = (\S+), sump = (\S+)$`)
+	reAlloc   = lazyregexp.New(`hrx_allocator_allocate_buffer|allocate HRX host staging buffer|failed to allocate \S*\s?(?:compute )?buffer|unable to allocate \S+ buffer|cudaMalloc failed: out of memory|ErrorOutOfDeviceMemory`)
+	reDevice  = lazyregexp.New(`HSA_STATUS_ERROR|\bQueue error\b|wait for HRX graph replay commands failed`)
+	reBind    = lazyregexp.New(`^(?:\S+\s+\S+: )?couldn't bind (?:HTTP )?server socket`)
 )
-
-// lazy compiles a pattern at its first use: a program that reads no log does not pay for it at its start.
-func lazy(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
 
 // ParseLogLine reads one line of a llama-server log: with or without a router's
 // [port], time and level, terminal colours or a carriage return; also the JSON

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,6 +11,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 const (
@@ -25,15 +26,15 @@ const (
 )
 
 var (
-	wordPattern      = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$`)
-	componentPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`)
-	commitPattern    = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-	parameterPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-	fixPattern       = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._/#-]*[A-Za-z0-9])?$`)
-	assignPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-	libraryPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
-	glibcPattern     = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)+$`)
-	digestPattern    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	wordPattern      = lazyregexp.New(`^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$`)
+	componentPattern = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	commitPattern    = lazyregexp.New(`^[0-9a-f]{7,64}$`)
+	parameterPattern = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	fixPattern       = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9._/#-]*[A-Za-z0-9])?$`)
+	assignPattern    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	libraryPattern   = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+	glibcPattern     = lazyregexp.New(`^[0-9]+(?:\.[0-9]+)+$`)
+	digestPattern    = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 	// unseen are the characters that a terminal acts on or shows nothing for:
 	// a name with one of them looks like another, or writes over it.
@@ -47,7 +48,7 @@ var (
 // becomes part of directory, asset and native package names on every system,
 // so only lower-case letters, digits and, inside, dots and hyphens are left.
 func CheckWord(s string) error {
-	if len(s) > maxTag || !wordPattern.MatchString(s) {
+	if len(s) > maxTag || !wordPattern().MatchString(s) {
 		return fmt.Errorf("%q is not 1 to %d lower-case letters, digits, dots and hyphens that begin and end with a letter or digit", s, maxTag)
 	}
 	return nil
@@ -55,10 +56,10 @@ func CheckWord(s string) error {
 
 // CheckComponent says what is wrong with a component's name or commit.
 func CheckComponent(c Component) error {
-	if len(c.Name) > maxTag || !componentPattern.MatchString(c.Name) {
+	if len(c.Name) > maxTag || !componentPattern().MatchString(c.Name) {
 		return fmt.Errorf("component name %q is not 1 to %d letters, digits, dots, hyphens and underscores", c.Name, maxTag)
 	}
-	if !commitPattern.MatchString(c.Commit) {
+	if !commitPattern().MatchString(c.Commit) {
 		return fmt.Errorf("commit %q of component %s is not 7 to 64 lower-case hex digits", c.Commit, c.Name)
 	}
 	return checkText("URL of component "+c.Name, c.URL)
@@ -78,14 +79,14 @@ func CheckRequirement(r Requirement) error {
 			return fmt.Errorf("%s %q takes no value", r.Kind, r.Name)
 		}
 	case RequireLibrary:
-		if !libraryPattern.MatchString(r.Name) {
+		if !libraryPattern().MatchString(r.Name) {
 			return fmt.Errorf("library %q is not a name such as libvulkan.so.1", r.Name)
 		}
 		if r.Value != "" {
 			return fmt.Errorf("library %q takes no value", r.Name)
 		}
 	case RequireKernelParameter:
-		if !parameterPattern.MatchString(r.Name) {
+		if !parameterPattern().MatchString(r.Name) {
 			return fmt.Errorf("kernel parameter %q is not of the form module.name", r.Name)
 		}
 		if r.Value == "" {
@@ -99,24 +100,24 @@ func CheckRequirement(r Requirement) error {
 
 // CheckFix says what is wrong with a fix, whether it is carried or not.
 func CheckFix(f Fix) error {
-	if len(f.ID) > maxTag || !fixPattern.MatchString(f.ID) {
+	if len(f.ID) > maxTag || !fixPattern().MatchString(f.ID) {
 		return fmt.Errorf("fix %q is not named like engine#123", f.ID)
 	}
-	if len(f.Component) > maxTag || !componentPattern.MatchString(f.Component) {
+	if len(f.Component) > maxTag || !componentPattern().MatchString(f.Component) {
 		return fmt.Errorf("component %q of fix %s is not 1 to %d letters, digits, dots, hyphens and underscores", f.Component, f.ID, maxTag)
 	}
 	if len(f.Commits) == 0 {
 		return fmt.Errorf("fix %s names no commit", f.ID)
 	}
 	for i, c := range f.Commits {
-		if !commitPattern.MatchString(c) {
+		if !commitPattern().MatchString(c) {
 			return fmt.Errorf("commit %q of fix %s is not 7 to 64 lower-case hex digits", c, f.ID)
 		}
 		if slices.Contains(f.Commits[:i], c) {
 			return fmt.Errorf("commit %s of fix %s is there twice", c, f.ID)
 		}
 	}
-	if f.Off != "" && !assignPattern.MatchString(f.Off) {
+	if f.Off != "" && !assignPattern().MatchString(f.Off) {
 		return fmt.Errorf("what turns fix %s off, %q, is not of the form VARIABLE=value", f.ID, f.Off)
 	}
 	return checkText("text of fix "+f.ID, f.Title+f.How+f.Off)
@@ -233,10 +234,10 @@ func (m *Manifest) checkFixes() error {
 }
 
 func (m *Manifest) checkLinkage() error {
-	if m.Machine != "" && !parameterPattern.MatchString(m.Machine) {
+	if m.Machine != "" && !parameterPattern().MatchString(m.Machine) {
 		return fmt.Errorf("machine %q is not a name such as x86_64", m.Machine)
 	}
-	if m.Glibc != "" && !glibcPattern.MatchString(m.Glibc) {
+	if m.Glibc != "" && !glibcPattern().MatchString(m.Glibc) {
 		return fmt.Errorf("glibc %q is not a version such as 2.38", m.Glibc)
 	}
 	for i, t := range m.GPUTargets {
@@ -248,7 +249,7 @@ func (m *Manifest) checkLinkage() error {
 		}
 	}
 	for i, l := range m.HostLibraries {
-		if !libraryPattern.MatchString(l.Name) || len(l.Name) > maxName {
+		if !libraryPattern().MatchString(l.Name) || len(l.Name) > maxName {
 			return fmt.Errorf("library %q is not a name such as libvulkan.so.1", l.Name)
 		}
 		if i > 0 && m.HostLibraries[i-1].Name >= l.Name {
@@ -318,7 +319,7 @@ func (m *Manifest) checkFile(f *File) error {
 	case TypeLink:
 		ok = ok && f.Target != "" && !content && f.Mode == 0
 	case TypeFile:
-		ok = ok && f.Target == "" && digestPattern.MatchString(f.SHA256) && m.modeOK(f.Mode, 0o755, 0o644)
+		ok = ok && f.Target == "" && digestPattern().MatchString(f.SHA256) && m.modeOK(f.Mode, 0o755, 0o644)
 	default:
 		ok = false
 	}
@@ -344,7 +345,7 @@ func fold(s string) string {
 
 func (m *Manifest) checkEntryPoints() error {
 	for _, name := range slices.Sorted(maps.Keys(m.EntryPoints)) {
-		if len(name) > maxTag || !componentPattern.MatchString(name) {
+		if len(name) > maxTag || !componentPattern().MatchString(name) {
 			return fmt.Errorf("entry point name %q is not 1 to %d letters, digits, dots, hyphens and underscores", name, maxTag)
 		}
 		f, err := m.resolve(m.EntryPoints[name])

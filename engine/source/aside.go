@@ -81,7 +81,7 @@ func (a *aside) remerge(ctx context.Context, one, other string) (string, error) 
 		return "", fmt.Errorf("merge %s and %s again: %w", short(one), short(other), err)
 	}
 	tree, _, _ := strings.Cut(string(out), "\n")
-	if !fullPattern.MatchString(tree) {
+	if !fullPattern().MatchString(tree) {
 		return "", nil
 	}
 	return tree, nil

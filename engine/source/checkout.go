@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // ErrIncomplete is wrapped where a checkout does not hold the history that an
@@ -17,8 +18,8 @@ import (
 var ErrIncomplete = errors.New("not all of the history is in this checkout")
 
 var (
-	fullPattern   = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-	prefixPattern = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+	fullPattern   = lazyregexp.New(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+	prefixPattern = lazyregexp.New(`^[0-9a-f]{4,64}$`)
 )
 
 // Checkout is a git repository on disk, with a work tree or bare.
@@ -96,7 +97,7 @@ func readEdges(file string) (map[string]bool, error) {
 	edges := map[string]bool{}
 	for line := range bytes.Lines(b) {
 		id := strings.TrimSpace(string(line))
-		if !fullPattern.MatchString(id) {
+		if !fullPattern().MatchString(id) {
 			return nil, fmt.Errorf("read the edge of its history: %s holds %q, which is no commit", file, id)
 		}
 		edges[id] = true
@@ -107,7 +108,7 @@ func readEdges(file string) (map[string]bool, error) {
 // resolve returns the full id of the only commit that begins with id; "" if
 // the checkout holds none. Names of branches and tags are no ids.
 func (c *Checkout) resolve(ctx context.Context, id string) (string, error) {
-	if !prefixPattern.MatchString(id) {
+	if !prefixPattern().MatchString(id) {
 		return "", fmt.Errorf("%q is not 4 to 64 lower-case hex digits of a commit", id)
 	}
 	// A branch may have the name of an abbreviation, and would win over it.

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // Commit is one commit as people read it.
@@ -30,7 +31,7 @@ type commit struct {
 
 // opaque tells why the message cannot be searched for ASCII, or "".
 func (c *commit) opaque() string {
-	if c.encoding != "" && !asciiPattern.MatchString(c.encoding) {
+	if c.encoding != "" && !asciiPattern().MatchString(c.encoding) {
 		return fmt.Sprintf("is in the encoding %.20q", c.encoding)
 	}
 	if strings.Contains(c.message, "\x00") {
@@ -40,7 +41,7 @@ func (c *commit) opaque() string {
 }
 
 // asciiPattern are the encodings in which ASCII stands for itself.
-var asciiPattern = regexp.MustCompile(`(?i)^(?:utf-?8|(?:us-)?ascii|iso-?8859-?[0-9]{1,2}|latin-?[0-9]{1,2}|(?:windows-|cp)125[0-8]|cp?(?:437|850|852|866|1252)|koi8-?[ru]|euc-?(?:jp|kr|cn|tw)|gb18030|gbk|gb2312|big5|s(?:hift)?[-_]?jis|cp932|cp936|cp949)$`)
+var asciiPattern = lazyregexp.New(`(?i)^(?:utf-?8|(?:us-)?ascii|iso-?8859-?[0-9]{1,2}|latin-?[0-9]{1,2}|(?:windows-|cp)125[0-8]|cp?(?:437|850|852|866|1252)|koi8-?[ru]|euc-?(?:jp|kr|cn|tw)|gb18030|gbk|gb2312|big5|s(?:hift)?[-_]?jis|cp932|cp936|cp949)$`)
 
 func (c *commit) subject() string {
 	text, _, _ := strings.Cut(strings.TrimLeft(c.message, "\n"), "\n\n")
@@ -97,7 +98,7 @@ func parseObjects(b []byte) (map[string]*commit, error) {
 		if len(head) == 2 && (head[1] == "missing" || head[1] == "ambiguous") {
 			continue
 		}
-		if len(head) != 3 || !fullPattern.MatchString(head[0]) {
+		if len(head) != 3 || !fullPattern().MatchString(head[0]) {
 			return nil, fmt.Errorf("git's answer has %q, which is not understood", line)
 		}
 		size, err := strconv.Atoi(head[2])
@@ -120,7 +121,7 @@ func parseCommit(id string, b []byte) *commit {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch key {
 		case "parent":
-			if fullPattern.MatchString(value) {
+			if fullPattern().MatchString(value) {
 				c.parents = append(c.parents, value)
 			}
 		case "encoding":

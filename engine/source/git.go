@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // The oldest git whose patch ids tell binary files apart.
@@ -130,7 +131,7 @@ func refused(err error, code int) bool {
 	return errors.As(err, &g) && g.code == code
 }
 
-var versionPattern = regexp.MustCompile(`^git version ([0-9]{1,4})\.([0-9]{1,4})`)
+var versionPattern = lazyregexp.New(`^git version ([0-9]{1,4})\.([0-9]{1,4})`)
 
 // checkVersion refuses a git that is too old to be relied on.
 func (c *Checkout) checkVersion(ctx context.Context) error {
@@ -138,7 +139,7 @@ func (c *Checkout) checkVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := versionPattern.FindSubmatch(out)
+	m := versionPattern().FindSubmatch(out)
 	if m == nil {
 		return fmt.Errorf("ask git for its version: it says %q, which is not understood", strings.TrimSpace(string(out)))
 	}

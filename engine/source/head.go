@@ -34,7 +34,7 @@ func (c *Checkout) Head(ctx context.Context) (commit string, dirty []string, err
 		return "", nil, fmt.Errorf("read the commit: %w", err)
 	}
 	commit = strings.TrimSpace(string(out))
-	if !fullPattern.MatchString(commit) {
+	if !fullPattern().MatchString(commit) {
 		return "", nil, fmt.Errorf("read the commit of %s: git says %q, which is none", c.Dir, commit)
 	}
 	if dirty, err = c.changed(ctx, commit); err != nil {

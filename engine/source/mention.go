@@ -1,10 +1,11 @@
 package source
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // mention is what a commit's message says about other commits.
@@ -17,47 +18,47 @@ type mention struct {
 }
 
 var (
-	revertsPattern      = regexp.MustCompile(`(?i)(\bthis\s+)?\brevert(?:s|ed|ing)?\s+commits?\s+((?:[0-9a-f]{7,64}\b(?:\s*,\s*|\s+and\s+|\s*,\s*and\s+)?)+)`)
-	pickedPattern       = regexp.MustCompile(`(?m)^\(cherry picked from commit ([0-9a-f]{7,64})\)`)
-	rangePattern        = regexp.MustCompile(`^\.\.[^.\s]`) // a..b does not hold a
-	hexPattern          = regexp.MustCompile(`\b[0-9a-f]{7,64}\b`)
-	titledPattern       = regexp.MustCompile(`^(?i:revert|reapply|reland)\b[^"]*"(.*)"`)
-	quotedPattern       = regexp.MustCompile(`(?m)^[ \t]*>.*$`)
-	undoingPattern      = regexp.MustCompile(`(?i)\b(?:un)?revert(?:s|ed|ing)?\b|\bback(?:s|ed|ing)?[ -]?outs?\b`)
-	undoneNumberPattern = regexp.MustCompile(`\b(?:un)?(?:revert(?:s|ed|ing)?|back(?:s|ed|ing)?[ -]?outs?)[: ]+(?:pr |pull request )?[a-z0-9_./-]*(#[0-9]+)\b`)
+	revertsPattern      = lazyregexp.New(`(?i)(\bthis\s+)?\brevert(?:s|ed|ing)?\s+commits?\s+((?:[0-9a-f]{7,64}\b(?:\s*,\s*|\s+and\s+|\s*,\s*and\s+)?)+)`)
+	pickedPattern       = lazyregexp.New(`(?m)^\(cherry picked from commit ([0-9a-f]{7,64})\)`)
+	rangePattern        = lazyregexp.New(`^\.\.[^.\s]`) // a..b does not hold a
+	hexPattern          = lazyregexp.New(`\b[0-9a-f]{7,64}\b`)
+	titledPattern       = lazyregexp.New(`^(?i:revert|reapply|reland)\b[^"]*"(.*)"`)
+	quotedPattern       = lazyregexp.New(`(?m)^[ \t]*>.*$`)
+	undoingPattern      = lazyregexp.New(`(?i)\b(?:un)?revert(?:s|ed|ing)?\b|\bback(?:s|ed|ing)?[ -]?outs?\b`)
+	undoneNumberPattern = lazyregexp.New(`\b(?:un)?(?:revert(?:s|ed|ing)?|back(?:s|ed|ing)?[ -]?outs?)[: ]+(?:pr |pull request )?[a-z0-9_./-]*(#[0-9]+)\b`)
 	// reversingPattern is git's own addition to the revert of a merge: what
 	// was before it, which is not undone.
-	reversingPattern = regexp.MustCompile(`(?i)(this reverts commit [0-9a-f]{7,64}),\s+reversing\s+changes\s+made\s+to\s+[0-9a-f]{7,64}`)
-	anyHexPattern    = regexp.MustCompile(`(?i)[0-9a-f]{7,64}`)
-	numberPattern    = regexp.MustCompile(`(?: \(#[0-9]+\))+$`)
+	reversingPattern = lazyregexp.New(`(?i)(this reverts commit [0-9a-f]{7,64}),\s+reversing\s+changes\s+made\s+to\s+[0-9a-f]{7,64}`)
+	anyHexPattern    = lazyregexp.New(`(?i)[0-9a-f]{7,64}`)
+	numberPattern    = lazyregexp.New(`(?: \(#[0-9]+\))+$`)
 )
 
 // mentionPattern is in every message that readMention could use.
-var mentionPattern = regexp.MustCompile(`(?i)revert|back(?:s|ed|ing)?[ -]?out|reapply|reland|cherry picked from commit`)
+var mentionPattern = lazyregexp.New(`(?i)revert|back(?:s|ed|ing)?[ -]?out|reapply|reland|cherry picked from commit`)
 
 // mentions tells whether the message may speak of another commit, or whether
 // nobody can tell.
-func mentions(c *commit) bool { return mentionPattern.MatchString(c.message) || c.opaque() != "" }
+func mentions(c *commit) bool { return mentionPattern().MatchString(c.message) || c.opaque() != "" }
 
 func readMention(c *commit) mention {
 	var m mention
-	own := quotedPattern.ReplaceAllString(c.message, "") // a reland quotes what reverted it
-	for _, at := range revertsPattern.FindAllStringSubmatchIndex(own, -1) {
-		ids := hexPattern.FindAllString(own[at[4]:at[5]], -1)
-		if at[2] >= 0 && !rangePattern.MatchString(own[at[5]:]) {
+	own := quotedPattern().ReplaceAllString(c.message, "") // a reland quotes what reverted it
+	for _, at := range revertsPattern().FindAllStringSubmatchIndex(own, -1) {
+		ids := hexPattern().FindAllString(own[at[4]:at[5]], -1)
+		if at[2] >= 0 && !rangePattern().MatchString(own[at[5]:]) {
 			m.reverts = append(m.reverts, ids...)
 		} else {
 			m.other = append(m.other, ids...)
 		}
 	}
-	for _, found := range pickedPattern.FindAllStringSubmatch(c.message, -1) {
+	for _, found := range pickedPattern().FindAllStringSubmatch(c.message, -1) {
 		m.picked = append(m.picked, found[1])
 	}
-	if found := titledPattern.FindStringSubmatch(c.subject()); found != nil {
+	if found := titledPattern().FindStringSubmatch(c.subject()); found != nil {
 		m.titled = found[1]
 	}
-	if undoingPattern.MatchString(own) {
-		m.undoing = plain(reversingPattern.ReplaceAllString(own, "$1"))
+	if undoingPattern().MatchString(own) {
+		m.undoing = plain(reversingPattern().ReplaceAllString(own, "$1"))
 	}
 	return m
 }
@@ -71,7 +72,7 @@ func plain(s string) string { return strings.ToLower(strings.Join(strings.Fields
 
 // needle is what is looked for of a title, "" if there is nothing.
 func needle(subject string) string {
-	title := plain(numberPattern.ReplaceAllString(subject, ""))
+	title := plain(numberPattern().ReplaceAllString(subject, ""))
 	n := maxNeedle
 	for rest := title; strings.HasPrefix(rest, `revert "`); n += len(`revert "`) {
 		rest = strings.TrimPrefix(rest, `revert "`)
@@ -88,13 +89,13 @@ func needle(subject string) string {
 // undoes tells whether the message has the word revert and names the commit by
 // hash or by the number in its title.
 func (m mention) undoes(id, subject string) bool {
-	for _, hex := range anyHexPattern.FindAllString(m.undoing, -1) {
+	for _, hex := range anyHexPattern().FindAllString(m.undoing, -1) {
 		if strings.HasPrefix(id, hex) {
 			return true
 		}
 	}
-	for _, found := range undoneNumberPattern.FindAllStringSubmatch(m.undoing, -1) {
-		if strings.Contains(numberPattern.FindString(subject), found[1]+")") {
+	for _, found := range undoneNumberPattern().FindAllStringSubmatch(m.undoing, -1) {
+		if strings.Contains(numberPattern().FindString(subject), found[1]+")") {
 			return true
 		}
 	}
@@ -130,13 +131,13 @@ func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // about tells whether the title is about the commit of that subject, be it a
 // revert of its revert.
 func (m mention) about(subject string) bool {
-	subject = numberPattern.ReplaceAllString(subject, "")
+	subject = numberPattern().ReplaceAllString(subject, "")
 	quoted := m.titled
 	for {
-		if numberPattern.ReplaceAllString(quoted, "") == subject {
+		if numberPattern().ReplaceAllString(quoted, "") == subject {
 			return subject != ""
 		}
-		inner := titledPattern.FindStringSubmatch(quoted)
+		inner := titledPattern().FindStringSubmatch(quoted)
 		if inner == nil {
 			return false
 		}

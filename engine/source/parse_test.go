@@ -48,7 +48,7 @@ func FuzzParseObjects(f *testing.F) {
 			return
 		}
 		for id, c := range commits {
-			if c.id != id || !fullPattern.MatchString(id) || !utf8.ValidString(c.subject()) || strings.Contains(c.subject(), "\n") {
+			if c.id != id || !fullPattern().MatchString(id) || !utf8.ValidString(c.subject()) || strings.Contains(c.subject(), "\n") {
 				t.Errorf("commit %q: %+v", id, c)
 			}
 			m := readMention(c)
@@ -66,7 +66,7 @@ func FuzzParseRaw(f *testing.F) {
 			return
 		}
 		for id, files := range touched {
-			if !fullPattern.MatchString(id) || len(files) == 0 {
+			if !fullPattern().MatchString(id) || len(files) == 0 {
 				t.Errorf("commit %q, files %q", id, files)
 			}
 		}
@@ -78,7 +78,7 @@ func FuzzParsePatchIDs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ids, err := parsePatchIDs(b)
 		for commit, patch := range ids {
-			if err == nil && (!fullPattern.MatchString(commit) || !fullPattern.MatchString(patch)) {
+			if err == nil && (!fullPattern().MatchString(commit) || !fullPattern().MatchString(patch)) {
 				t.Errorf("%q of %q", patch, commit)
 			}
 		}

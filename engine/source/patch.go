@@ -75,7 +75,7 @@ func parseRaw(b []byte) (map[string][]string, error) {
 		}
 		b = rest
 		if len(field) == 0 || field[0] != ':' {
-			if id = string(field); !fullPattern.MatchString(id) {
+			if id = string(field); !fullPattern().MatchString(id) {
 				return nil, fmt.Errorf("git's list of files has %q, which is not understood", field)
 			}
 			continue
@@ -191,7 +191,7 @@ func parsePatchIDs(b []byte) (map[string]string, error) {
 	ids := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
-		if len(f) != 2 || !fullPattern.MatchString(f[0]) || !fullPattern.MatchString(f[1]) {
+		if len(f) != 2 || !fullPattern().MatchString(f[0]) || !fullPattern().MatchString(f[1]) {
 			return nil, fmt.Errorf("git's list of patch ids has %q, which is not understood", line)
 		}
 		ids[f[1]] = f[0]

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // decoder walks a YAML document and keeps the first error. It is used instead
@@ -46,17 +47,17 @@ func document(file string, b []byte) (*yaml.Node, error) {
 }
 
 var (
-	yamlLine   = regexp.MustCompile(`^yaml: line ([0-9]+): `)
-	yamlAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
+	yamlLine   = lazyregexp.New(`^yaml: line ([0-9]+): `)
+	yamlAnchor = lazyregexp.New(`^yaml: unknown anchor '(.*)' referenced$`)
 )
 
 // syntaxError puts the line in front. The YAML package names every line but
 // the first, and none where an anchor is unknown.
 func syntaxError(file string, b []byte, err error) error {
 	text, line := err.Error(), "1"
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
+	if m := yamlLine().FindStringSubmatch(text); m != nil {
 		text, line = text[len(m[0]):], m[1]
-	} else if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+	} else if m := yamlAnchor().FindStringSubmatch(text); m != nil {
 		before, _, _ := bytes.Cut(b, []byte("*"+m[1]))
 		line = strconv.Itoa(1 + bytes.Count(before, []byte("\n")))
 	}

@@ -7,28 +7,29 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 )
 
 var (
-	allDigits = regexp.MustCompile(`^[0-9]+$`)
-	builtWith = regexp.MustCompile(`(?i)\bbuilt with\b.*`)
+	allDigits = lazyregexp.New(`^[0-9]+$`)
+	builtWith = lazyregexp.New(`(?i)\bbuilt with\b.*`)
 )
 
 // commitForms are how programs say a commit. Where a number stands in the same
 // form, digits alone are none.
 var commitForms = []struct {
-	form    *regexp.Regexp
+	form    func() *regexp.Regexp
 	numbers bool // another number may stand there
 }{
 	// Upstream's and our own builds print "version: 10605 (86c33b5d5)",
 	// Debian's "version: 0.7.0 (build 11669, commit Debian)".
-	{regexp.MustCompile(`\(([0-9a-f]{7,64})(?:-dirty)?(?:, (?:clean|dirty))?\)`), true},
-	{regexp.MustCompile(`(?i:\bcommit)[:= ]+([0-9a-f]{7,64})\b`), false},
-	{regexp.MustCompile(`(?i:\b(?:git|rev|revision))[:= ]+([0-9a-f]{7,64})\b`), true},
+	{lazyregexp.New(`\(([0-9a-f]{7,64})(?:-dirty)?(?:, (?:clean|dirty))?\)`), true},
+	{lazyregexp.New(`(?i:\bcommit)[:= ]+([0-9a-f]{7,64})\b`), false},
+	{lazyregexp.New(`(?i:\b(?:git|rev|revision))[:= ]+([0-9a-f]{7,64})\b`), true},
 	// git describe, v2026.44-5-g0123abc, and build metadata, 2026.44+0123abc.
-	{regexp.MustCompile(`[0-9A-Za-z]-[0-9]+-g([0-9a-f]{7,64})\b`), false},
-	{regexp.MustCompile(`[0-9A-Za-z]\+([0-9a-f]{7,64})\b`), true},
+	{lazyregexp.New(`[0-9A-Za-z]-[0-9]+-g([0-9a-f]{7,64})\b`), false},
+	{lazyregexp.New(`[0-9A-Za-z]\+([0-9a-f]{7,64})\b`), true},
 }
 
 // printedCommits finds the commits in what a program prints as its version.
@@ -36,10 +37,10 @@ var commitForms = []struct {
 func printedCommits(text string) []string {
 	var found []string
 	for line := range strings.Lines(text) {
-		line = builtWith.ReplaceAllString(line, "")
+		line = builtWith().ReplaceAllString(line, "")
 		for _, c := range commitForms {
-			for _, m := range c.form.FindAllStringSubmatch(line, -1) {
-				if !c.numbers || !allDigits.MatchString(m[1]) {
+			for _, m := range c.form().FindAllStringSubmatch(line, -1) {
+				if !c.numbers || !allDigits().MatchString(m[1]) {
 					found = append(found, m[1])
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -13,6 +12,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // programRun is a program that was asked for its version.
@@ -27,7 +28,7 @@ type programRun struct {
 
 // loaderError is how the C library's loader says that a library is too old; it
 // then ends with 1, like any program.
-var loaderError = regexp.MustCompile("version `[^']+' not found")
+var loaderError = lazyregexp.New("version `[^']+' not found")
 
 // runProgram runs `path --version` with nothing in its environment, no input
 // and a process group of its own, which is killed when the program ends. The
@@ -100,7 +101,7 @@ func (r *programRun) failure() error {
 		return fmt.Errorf("ended with status %d: a program or library that it needs is not there", r.status)
 	case r.status > 128 && r.status <= 128+64:
 		return fmt.Errorf("ended with status %d: a program that it started was killed by signal %d", r.status, r.status-128)
-	case r.status != 0 && loaderError.MatchString(r.said.String()):
+	case r.status != 0 && loaderError().MatchString(r.said.String()):
 		return fmt.Errorf("ended with status %d: a library of this machine is too old for it", r.status)
 	}
 	return nil

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 )
 
-var digestPrefix = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
+var digestPrefix = lazyregexp.New(`^[0-9a-f]{6,64}$`)
 
 // Find returns the package that query names: by its name or its folder, its
 // id, its version or tag, or at least 6 digits of its digest, with or without
@@ -33,7 +33,7 @@ func (s *Store) Find(ctx context.Context, query string) (*Package, error) {
 				version != "" && p.Manifest.Version == version
 		},
 		func(p *Package) bool {
-			return digestPrefix.MatchString(digest) && strings.HasPrefix(p.Digest, "sha256:"+digest)
+			return digestPrefix().MatchString(digest) && strings.HasPrefix(p.Digest, "sha256:"+digest)
 		},
 	} {
 		var found []*Package

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 )
 
@@ -124,7 +124,7 @@ func split(base string) (flavour, id string, err error) {
 	return flavour, id, nil
 }
 
-var commitID = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
+var commitID = lazyregexp.New(`^[0-9a-f]{7,40}$`)
 
 // compute makes the manifest of a directory as it is.
 func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) {
@@ -133,7 +133,7 @@ func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) 
 	if m.Flavour, m.ID, err = split(base); err != nil {
 		return nil, err
 	}
-	if commitID.MatchString(m.ID) {
+	if commitID().MatchString(m.ID) {
 		m.Components = []packager.Component{{Name: "engine", Commit: m.ID, Declared: true}}
 	}
 	root, err := os.OpenRoot(dir)

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // nativeName is the folder in a data home with a file for each package that
@@ -15,7 +16,7 @@ import (
 const nativeName = ".1bit-native"
 
 // A mark is two words at the most, of what names of packages are made of.
-var markWord = regexp.MustCompile(`[0-9A-Za-z@._+:-]+`)
+var markWord = lazyregexp.New(`[0-9A-Za-z@._+:-]+`)
 
 const maxMark = 512 // bytes
 
@@ -41,7 +42,7 @@ func (s *Store) readNative(base string) *native {
 	if err != nil {
 		return nativeOf(nil, base) // a mark, but not one of ours
 	}
-	n := nativeOf(markWord.FindAllString(string(b[:min(len(b), maxMark)]), 2), base)
+	n := nativeOf(markWord().FindAllString(string(b[:min(len(b), maxMark)]), 2), base)
 	// Every file carries the time of the build. When the mark's inode changed
 	// last is the machine's own word.
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

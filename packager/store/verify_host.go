@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/linkage"
 )
@@ -14,7 +14,7 @@ import (
 // What a launcher may be, and how much of it is read.
 const maxLauncher = 64 << 10
 
-var absoluteFolder = regexp.MustCompile(`/[A-Za-z0-9._+/-]+`)
+var absoluteFolder = lazyregexp.New(`/[A-Za-z0-9._+/-]+`)
 
 // Damaged returns the problems of the package itself, without those of the
 // host.
@@ -58,7 +58,7 @@ func launcherDirs(r *os.File, size int64) []string {
 		return nil
 	}
 	var dirs []string
-	for _, dir := range absoluteFolder.FindAllString(string(text), 256) {
+	for _, dir := range absoluteFolder().FindAllString(string(text), 256) {
 		dirs = append(dirs, path.Clean(dir))
 	}
 	return dirs

@@ -1,9 +1,10 @@
 package version
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // Deb is the version of a Debian package made of a release with that tag.
@@ -42,7 +43,7 @@ type nativeStyle struct {
 	letterFirst bool   // a pre-release must not begin with a digit
 }
 
-var notWord = regexp.MustCompile(`[^0-9A-Za-z]+`)
+var notWord = lazyregexp.New(`[^0-9A-Za-z]+`)
 
 // nativeParts are the numbers that a calendar's tag has at most.
 const nativeParts = 4
@@ -52,7 +53,7 @@ func native(tag string, style nativeStyle) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	part := shape.FindStringSubmatch(strings.ToLower(tag))
+	part := shape().FindStringSubmatch(strings.ToLower(tag))
 	if t.series == "" || part[1] != "" && part[1] != "v" {
 		return "0+" + words(tag), nil
 	}
@@ -88,5 +89,5 @@ func native(tag string, style nativeStyle) (string, error) {
 
 // words puts one dot for everything that is neither letter nor digit.
 func words(s string) string {
-	return strings.Trim(notWord.ReplaceAllString(s, "."), ".")
+	return strings.Trim(notWord().ReplaceAllString(s, "."), ".")
 }

@@ -2,10 +2,11 @@ package version
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // MaxTag is the longest tag that is read, in bytes.
@@ -30,20 +31,20 @@ type Tag struct {
 }
 
 var (
-	charset = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+/-]*$`)
+	charset = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z._+/-]*$`)
 	// git describes by at least four digits of a hash. Fewer than seven are
 	// too few to tell a hash from a word.
-	described      = regexp.MustCompile(`^(.*)-([0-9]+)-g([0-9a-f]{7,64})$`)
-	maybeDescribed = regexp.MustCompile(`-[0-9]+-g[0-9a-f]{4,}(?:$|[-+])`)
+	described      = lazyregexp.New(`^(.*)-([0-9]+)-g([0-9a-f]{7,64})$`)
+	maybeDescribed = lazyregexp.New(`-[0-9]+-g[0-9a-f]{4,}(?:$|[-+])`)
 	// prefix, numbers and what follows them
-	shape = regexp.MustCompile(`^((?:[a-z]+[._/-])*[a-z]*)([0-9]+(?:\.[0-9]+)*)(.*)$`)
+	shape = lazyregexp.New(`^((?:[a-z]+[._/-])*[a-z]*)([0-9]+(?:\.[0-9]+)*)(.*)$`)
 	// A pre-release after a hyphen is whatever stands there; without one it
 	// must be a word that is known for it.
-	preRelease = regexp.MustCompile(`^(?:-|[._]?((?:alpha|beta|dev|pre|preview|rc)(?:[0-9._-]|$)))`)
-	preWord    = regexp.MustCompile(`^(?:alpha|beta|dev|pre|preview|rc)[0-9.]*$`)
-	hexWord    = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-	runs       = regexp.MustCompile(`[0-9]+|[a-z]+`)
-	dateNumber = regexp.MustCompile(`^(?:19|2[0-9])[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
+	preRelease = lazyregexp.New(`^(?:-|[._]?((?:alpha|beta|dev|pre|preview|rc)(?:[0-9._-]|$)))`)
+	preWord    = lazyregexp.New(`^(?:alpha|beta|dev|pre|preview|rc)[0-9.]*$`)
+	hexWord    = lazyregexp.New(`^[0-9a-f]{7,64}$`)
+	runs       = lazyregexp.New(`[0-9]+|[a-z]+`)
+	dateNumber = lazyregexp.New(`^(?:19|2[0-9])[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$`)
 )
 
 // maxDigits keeps every number inside 64 bits.
@@ -52,7 +53,7 @@ const maxDigits = 18
 // Parse takes a tag apart. Only a string that is no name for a release at all
 // is an error; a tag that cannot be ordered says so by [Tag.Reason].
 func Parse(tag string) (Tag, error) {
-	if len(tag) > MaxTag || !charset.MatchString(tag) {
+	if len(tag) > MaxTag || !charset().MatchString(tag) {
 		return Tag{}, fmt.Errorf("version %q is not 1 to %d letters, digits, dots, hyphens, underscores, slashes and plus signs that begin with a letter or digit", tag, MaxTag)
 	}
 	t := Tag{text: tag}
@@ -74,11 +75,11 @@ func (t *Tag) parse() {
 		}
 		rest = head
 	}
-	if maybeDescribed.MatchString(rest + "-") {
+	if maybeDescribed().MatchString(rest + "-") {
 		t.reason = "it may be what git describe says, with too few digits of the hash or twice over: at least 7 are needed"
 		return
 	}
-	part := shape.FindStringSubmatch(rest)
+	part := shape().FindStringSubmatch(rest)
 	if part == nil {
 		t.reason = "it has no number to order it by"
 		return
@@ -113,7 +114,7 @@ func (t *Tag) parse() {
 
 // cutDescription takes what git describe adds off the end.
 func (t *Tag) cutDescription(s string) (string, bool) {
-	part := described.FindStringSubmatch(s)
+	part := described().FindStringSubmatch(s)
 	if part == nil {
 		return s, false
 	}
@@ -131,7 +132,7 @@ func (t *Tag) parseTail(prefix, tail string) (suffix, reason string) {
 	if tail == "" {
 		return "", ""
 	}
-	if !preRelease.MatchString(tail) {
+	if !preRelease().MatchString(tail) {
 		return "", fmt.Sprintf("what %q means after its number is not known", tail)
 	}
 	word := strings.TrimLeft(tail, "-._")
@@ -140,16 +141,16 @@ func (t *Tag) parseTail(prefix, tail string) (suffix, reason string) {
 		head, last = word[:i+1], word[i+1:]
 	}
 	switch {
-	case hexWord.MatchString(last) && (prefix != "" || strings.ContainsAny(last, "abcdef")):
+	case hexWord().MatchString(last) && (prefix != "" || strings.ContainsAny(last, "abcdef")):
 		if t.hash != "" {
 			return "", "it names a commit and is described by git as well"
 		}
 		t.hash, t.variant = last, true
 		return "-" + head + "hash", ""
-	case prefix != "" && !preWord.MatchString(word):
+	case prefix != "" && !preWord().MatchString(word):
 		return "-" + word, "" // b6123-cuda: a variant, for nobody says semantic version to a build number
 	}
-	ids := runs.FindAllString(word, -1)
+	ids := runs().FindAllString(word, -1)
 	for i, id := range ids {
 		if id[0] > '9' {
 			continue
@@ -171,8 +172,8 @@ func (t *Tag) parseTail(prefix, tail string) (suffix, reason string) {
 func hashReason(prefix, numbers, tail string) string {
 	whole := numbers + tail
 	switch {
-	case strings.HasSuffix(prefix, "-") && hexWord.MatchString(whole) && !dateNumber.MatchString(whole),
-		hexWord.MatchString(prefix+whole) && !dateNumber.MatchString(whole) && !plainBuild(prefix, whole):
+	case strings.HasSuffix(prefix, "-") && hexWord().MatchString(whole) && !dateNumber().MatchString(whole),
+		hexWord().MatchString(prefix+whole) && !dateNumber().MatchString(whole) && !plainBuild(prefix, whole):
 		return "it names a commit, and a hash has no order"
 	case slices.Contains([]string{"master-", "main-", "trunk-", "head-"}, prefix):
 		return "it names a branch, and what follows may be a hash"
@@ -191,7 +192,7 @@ func plainBuild(prefix, whole string) bool {
 func era(prefix string, numbers []string) string {
 	first := strings.TrimLeft(numbers[0], "0")
 	switch {
-	case dateNumber.MatchString(first):
+	case dateNumber().MatchString(first):
 		return "YYYYMMDD"
 	case len(first) == 4 && "1970" <= first && first < "3000" && (prefix == "" || len(numbers) > 1):
 		return "YYYY"
