@@ -1,19 +1,19 @@
 package fleet
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 )
 
 // buildCommit is the commit at the end of what a server says of its build, as in b10605-86c33b5d5.
-var buildCommit = regexp.MustCompile(`-([0-9a-f]{7,40})$`)
+var buildCommit = lazyregexp.New(`-([0-9a-f]{7,40})$`)
 
 // otherBuild says in words that a server's build is not of the package, "" where it is or cannot be told: a
 // distribution's build names no commit. sure is false where the pin was only declared by a person.
 func otherBuild(m *packager.Manifest, info string) (text string, sure bool) {
-	found := buildCommit.FindStringSubmatch(info)
+	found := buildCommit().FindStringSubmatch(info)
 	if found == nil || m == nil {
 		return "", false
 	}

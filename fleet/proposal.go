@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -56,8 +56,8 @@ func (p *Proposed) Encode() ([]byte, error) {
 }
 
 var (
-	packageName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$`)
-	packageDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	packageName   = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$`)
+	packageDigest = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 // DecodeProposal reads a proposal's bytes, strictly.
@@ -81,9 +81,9 @@ func DecodeProposal(data []byte) (*Proposed, error) {
 		err = fmt.Errorf("%q is not the whole name of a service", p.Unit)
 	case p.Scope != systemd.ScopeUser && p.Scope != systemd.ScopeSystem:
 		err = fmt.Errorf("its scope is %q, not user or system", p.Scope)
-	case !packageName.MatchString(p.Package):
+	case !packageName().MatchString(p.Package):
 		err = fmt.Errorf("%q is not the name of a package", p.Package)
-	case !packageDigest.MatchString(p.Digest):
+	case !packageDigest().MatchString(p.Digest):
 		err = fmt.Errorf("%q is no digest", p.Digest)
 	case strings.TrimSpace(p.By) == "":
 		err = errors.New("it does not say whose it is")
