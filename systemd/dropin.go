@@ -64,8 +64,8 @@ func isDropIn(name string) bool {
 	return strings.HasSuffix(name, ".conf") && !strings.HasPrefix(name, ".")
 }
 
-// isDropInPath tells a drop-in from a unit file by where it is.
-func isDropInPath(path string) bool { return strings.HasSuffix(filepath.Dir(path), ".d") }
+// isUnitFile tells a unit file from a drop-in, whose name ends in .conf.
+func isUnitFile(path string) bool { return strings.HasSuffix(path, ".service") }
 
 // compareNames orders drop-ins as they are merged: by file name alone, in byte order.
 func compareNames(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }

@@ -45,10 +45,11 @@ type Settings struct {
 	// do not keep a unit from starting unless one is Fatal.
 	Problems []Problem
 
-	files  []*File
-	start  []StartCommand
-	order  []Assignment // in order of force: each takes effect over all before it
-	unread string       // an environment file that we cannot read and systemd may
+	files   []*File // each as far as systemd reads it
+	start   []StartCommand
+	refused string
+	order   []Assignment // in order of force: each takes effect over all before it
+	unread  string       // an environment file that we cannot read and systemd may
 }
 
 // Value is an assignment of a unit file together with the file it is from.

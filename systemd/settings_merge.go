@@ -12,21 +12,46 @@ import (
 // Effective works out what files amount to: the unit file, then its drop-ins as they are merged.
 // The specifiers must be those of the unit; what they lack becomes unsure.
 func Effective(files []*File, read EnvironmentReader, specifiers Specifiers) *Settings {
-	m := merger{specifiers: specifiers, settings: &Settings{files: files}}
+	m := merger{specifiers: specifiers, settings: &Settings{}}
 	for _, file := range files {
 		m.settings.Problems = append(m.settings.Problems, file.Problems...)
-		for _, line := range file.Lines {
-			if line.Section == "Service" {
-				m.file, m.line = file.Path, line.Number
-				if !m.take(line.Key, line.Value) {
-					break
-				}
-			}
-		}
+		m.settings.files = append(m.settings.files, m.takeAll(file))
 	}
+	m.checkUnit()
 	m.readFiles(read)
 	m.settings.order = slices.Concat(m.pass, m.plain, m.fromFiles, m.unset)
 	return m.settings
+}
+
+// takeAll takes the lines of a file, and returns it without those that systemd does not get to.
+func (m *merger) takeAll(file *File) *File {
+	for i, line := range file.Lines {
+		m.file, m.line = file.Path, line.Number
+		if line.Section == "Service" && !m.take(line.Key, line.Value) {
+			cut := *file
+			cut.Lines = file.Lines[:i]
+			return &cut
+		}
+		m.checkPlace(line)
+	}
+	return file
+}
+
+// checkPlace notes a line that systemd passes over because of its section or its value.
+func (m *merger) checkPlace(line Line) {
+	rule, known := singles[line.Key]
+	switch {
+	case strings.HasPrefix(line.Section, "X-"), line.Section == "": // the reader of the file has noted the latter
+	case line.Section != "Unit" && line.Section != "Service" && line.Section != "Install":
+		if known || line.Key == "ExecStart" || line.Key == "Environment" {
+			m.problem(false, "%s= ignored, there is no section [%s]", line.Key, line.Section)
+		}
+	case !known:
+	case !rule.spells(line.Key, line):
+		m.problem(false, "%s= ignored, it belongs into [%s]", line.Key, rule.section)
+	case line.Value == "" && rule.empty == ignored, line.Value != "" && rule.bad != nil && rule.bad(line.Value):
+		m.problem(false, "ignored, not a value of %s=: %s", line.Key, line.Value)
+	}
 }
 
 // merger is the state of one reading over all files of a unit.
@@ -38,6 +63,7 @@ type merger struct {
 
 	pass, plain, fromFiles, unset []Assignment
 	files                         []Assignment // Value is the pattern
+	stops                         int          // commands of ExecStop=
 }
 
 func (m *merger) problem(fatal bool, format string, args ...any) {
@@ -51,6 +77,10 @@ func (m *merger) take(key, value string) bool {
 	switch key {
 	case "ExecStart", "ExecStartPre", "ExecStartPost", "ExecCondition", "ExecReload", "ExecStop", "ExecStopPost":
 		return m.takeCommands(key, value)
+	case "WorkingDirectory":
+		return m.takeFolder(value)
+	case "User", "Group":
+		return m.takePerson(key, value)
 	case "Environment":
 		if value == "" {
 			m.plain = append(m.plain, Assignment{File: m.file, Line: m.line, Kind: KindReset})
@@ -100,7 +130,13 @@ func (m *merger) take(key, value string) bool {
 // one of any key loses the rest of the file.
 func (m *merger) takeCommands(key, value string) bool {
 	commands, bad := parseCommands(value, m.specifiers)
-	if key == "ExecStart" {
+	switch key {
+	case "ExecStop":
+		if value == "" {
+			m.stops = 0
+		}
+		m.stops += len(commands)
+	case "ExecStart":
 		if value == "" {
 			m.settings.start = nil
 		}
@@ -112,15 +148,44 @@ func (m *merger) takeCommands(key, value string) bool {
 	if bad == nil {
 		return true
 	}
-	switch {
-	case !bad.fatal:
+	if !bad.fatal {
 		m.problem(false, "%s= ignored, %s: %s", key, bad.what, value)
-	case isDropInPath(m.file):
-		m.problem(true, "%s= ignored, and so is the rest of the file, %s: %s", key, bad.what, value)
-	default:
-		m.problem(true, "the unit does not start, bad %s=, %s: %s", key, bad.what, value)
+		return true
 	}
-	return !bad.fatal
+	m.endOfFile("%s=, %s: %s", key, bad.what, value)
+	return false
+}
+
+// endOfFile notes a line because of which systemd reads no further: of a drop-in the rest is lost,
+// with one in the unit file the unit does not start.
+func (m *merger) endOfFile(format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	if !isUnitFile(m.file) {
+		m.problem(true, "ignored with the rest of the file: %s", what)
+	} else {
+		m.refuse(m.file, m.line, "bad %s", what)
+	}
+}
+
+// takeFolder takes a WorkingDirectory=, and takePerson a User= or Group=, for what is wrong with it.
+func (m *merger) takeFolder(value string) bool {
+	if value == "" || value == "~" || value[0] == '-' {
+		return true
+	}
+	folder, unsure, ok := m.specifiers.expand(value)
+	if ok && (path.IsAbs(folder) || unsure != "") {
+		return true
+	}
+	m.endOfFile("WorkingDirectory=, not an absolute path: %s", value)
+	return false
+}
+
+func (m *merger) takePerson(key, value string) bool {
+	if _, _, ok := m.specifiers.expand(value); ok {
+		return true
+	}
+	m.endOfFile("%s=, a %% that should be doubled: %s", key, value)
+	return false
 }
 
 func (m *merger) assignment(kind Kind, key, value, unsure string) Assignment {
@@ -174,7 +239,7 @@ func (m *merger) readFiles(read EnvironmentReader) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if !optional {
-				m.problem(true, "the unit does not start, there is no environment file %s", pattern)
+				m.refuse(m.file, m.line, "there is no environment file %s", pattern)
 			}
 		case err != nil:
 			m.cannotRead("environment file %s: %v", pattern, err)
@@ -195,7 +260,7 @@ func (m *merger) readPairs(one EnvironmentBytes, optional bool) {
 		if optional {
 			m.problem(false, "left out: %v", err)
 		} else {
-			m.problem(true, "the unit does not start: %v", err)
+			m.refuse(m.file, m.line, "%v", err)
 		}
 	case err != nil:
 		m.cannotRead("environment file %v", err)

@@ -162,7 +162,7 @@ func TestSettingsProblems(t *testing.T) {
 		{"PassEnvironment=A=1", "f0:2: ignored, not a valid assignment", false},
 		{"EnvironmentFile=relative", "f0:2: ignored, not an absolute path", false},
 		{"EnvironmentFile=/none", "f0:2: the unit does not start, there is no environment file /none", true},
-		{"EnvironmentFile=/bad", "f0:2: the unit does not start: not an environment file", true},
+		{"EnvironmentFile=/bad", "f0:2: the unit does not start, not an environment file", true},
 		{"EnvironmentFile=-/bad", "f0:2: left out: not an environment file", false},
 		{"[Service", "f0:2: section header without ]", true},
 	}
