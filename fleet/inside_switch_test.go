@@ -222,7 +222,7 @@ func testRefusals(t *testing.T, in *inside) {
 	s.write(bare, "[Service]\nExecStart=%h/.local/share/1bit-hrx-aaa0001/1bit serve\n")
 	s.reload()
 	t.Cleanup(func() { os.Remove(s.path(bare)) })
-	s.fails("a program in a package", fleet.ErrRefused, []string{"ExecStart=", "ONEBIT_LLAMA_SERVER"}, func() (*fleet.Outcome, error) {
+	s.fails("a program in a package", fleet.ErrRefused, []string{"ExecStart=", "1bit pkg adopt"}, func() (*fleet.Outcome, error) {
 		return in.host.Switch(t.Context(), bare, in.pkgs["bbb0002"], fleet.SwitchOptions{})
 	})
 	s.wantFiles()

@@ -38,6 +38,8 @@ func runInside(t *testing.T) {
 			"system: roll back after a return":        testRollbackAfterReturn,
 			"system: rolled back while it is watched": testRollbackWhileWatched,
 			"system: a stopped service":               testStopped,
+			"system: consent":                         testConsent,
+			"system: hold":                            testHold,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, in) })
 		}
@@ -78,6 +80,9 @@ func runInside(t *testing.T) {
 		"usage and discovery":                   testUsage,
 		"a stopped instance needs its package":  testStoppedInstance,
 		"a package elsewhere":                   testElsewhere,
+		"consent":                               testConsent,
+		"hold":                                  testHold,
+		"propose":                               testPropose,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, in) })
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -124,11 +123,10 @@ func (s *session) scan(ctx context.Context, pkg *store.Package, verify bool, not
 func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*view, *plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var others, unseen []string
+	var others []string
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.h.verify(gctx, pkg, all) })
 	group.Go(func() (err error) { others, err = s.m.Pending(gctx); return err })
-	group.Go(func() (err error) { unseen, err = s.m.Unloaded(gctx); return err })
 	var p *plan
 	v, err := s.view(ctx)
 	if err == nil {
@@ -142,9 +140,7 @@ func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*v
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	others = append(others, unseen...)
-	slices.Sort(others)
-	for _, other := range slices.Compact(others) {
+	for _, other := range others {
 		if other != s.unit && p.next != nil {
 			p.notes = append(p.notes, fmt.Sprintf("the reload also loads pending edits of %s", other))
 		}
@@ -250,7 +246,11 @@ func (s *session) replace(ctx context.Context, files pair, d *DropIn, next, prev
 
 // restore goes back to the files of before, wherever replace got to, and has them loaded.
 func (s *session) restore(ctx context.Context, files pair, next, old []byte) error {
-	if err := errors.Join(files.revert(next, old), s.reload(ctx)); err != nil {
+	err := errors.Join(files.revert(next, old), s.reload(ctx))
+	if err == nil {
+		err = files.clean()
+	}
+	if err != nil {
 		return fmt.Errorf("go back to the state before (the next command tries again): %w", err)
 	}
 	return nil
