@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/internal/ui"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 func newPkgStatusCommand(a *app) *cobra.Command {
@@ -18,38 +20,79 @@ func newPkgStatusCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeUnits,
 		Long: `Show for every service what is armed (what the next start uses), what is live (what its
 processes were started from, the main process and its child server told apart), what
-served before, and everything that stands in the way.`,
+served before, and everything that stands in the way.
+
+Without a UNIT every service of the user's own manager and of the system's that has
+anything to do with a package is found, whatever its name, and below the table those
+that look like an engine and run no package. Root sees everybody's. --scope shows one
+manager only. Named units are those of the scope that acts are for.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgStatus(cmd.Context(), args) },
 	}
 }
 
 func (a *app) runPkgStatus(ctx context.Context, units []string) error {
-	services, err := a.host().Status(ctx, units...)
+	survey := &fleet.Survey{}
+	var err error
+	if len(units) > 0 {
+		survey.Services, err = a.host().Status(ctx, units...)
+	} else {
+		hosts, notes := a.hosts()
+		survey, err = fleet.SurveyAll(ctx, hosts...)
+		if err == nil {
+			survey.Notes = append(notes, survey.Notes...)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	doc := struct {
-		Services []fleet.Service `json:"services"`
-	}{append([]fleet.Service{}, services...)}
-	return a.show(doc, func(w io.Writer) error {
-		if len(services) == 0 {
-			_, err := fmt.Fprintln(w, "no service of this host runs a package")
-			return err
+	doc := fleet.Survey{
+		Services: append([]fleet.Service{}, survey.Services...), Lookalikes: append([]fleet.Lookalike{}, survey.Lookalikes...),
+		Notes: append([]string{}, survey.Notes...),
+	}
+	return a.show(doc, func(w io.Writer) error { return writeSurvey(w, survey) })
+}
+
+func writeSurvey(w io.Writer, survey *fleet.Survey) error {
+	if len(survey.Services) == 0 {
+		fmt.Fprintln(w, "no service of this host runs a package")
+	} else if err := ui.Table(w, serviceTable(survey.Services)); err != nil {
+		return err
+	}
+	for _, s := range survey.Services {
+		for _, note := range serviceNotes(s) {
+			fmt.Fprintf(w, "%s: %s\n", s.Unit, ui.Clean(note))
 		}
-		rows := [][]string{{"SERVICE", "ARMED", "LIVE", "SERVED BEFORE", "HEALTH", "STATE"}}
-		for _, s := range services {
-			rows = append(rows, serviceRow(s))
-		}
-		if err := ui.Table(w, rows); err != nil {
-			return err
-		}
-		for _, s := range services {
-			for _, note := range serviceNotes(s) {
-				fmt.Fprintf(w, "%s: %s\n", s.Unit, ui.Clean(note))
-			}
-		}
-		return nil
+	}
+	for _, l := range survey.Lookalikes {
+		fmt.Fprintf(w, "%s (%s) looks like an engine and runs no package: %s\n  %s\n", l.Unit, whose(l.Scope, l.User), ui.Clean(l.Why), ui.Clean(l.Hint))
+	}
+	for _, note := range survey.Notes {
+		fmt.Fprintf(w, "note: %s\n", ui.Clean(note))
+	}
+	return nil
+}
+
+// serviceTable has a column for the scope where there are several.
+func serviceTable(services []fleet.Service) [][]string {
+	several := slices.ContainsFunc(services, func(s fleet.Service) bool {
+		return s.Scope != services[0].Scope || s.User != services[0].User
 	})
+	rows := [][]string{{"SERVICE", "ARMED", "LIVE", "SERVED BEFORE", "HEALTH", "STATE"}}
+	for _, s := range services {
+		rows = append(rows, serviceRow(s))
+	}
+	if several {
+		rows[0] = slices.Insert(rows[0], 1, "SCOPE")
+		for i, s := range services {
+			rows[i+1] = slices.Insert(rows[i+1], 1, whose(s.Scope, s.User))
+		}
+	}
+	return rows
+}
+
+// whose names a manager in a table: "user ai" is another user's.
+func whose(scope systemd.Scope, user string) string {
+	return strings.TrimSpace(string(scope) + " " + user)
 }
 
 func serviceRow(s fleet.Service) []string {
@@ -66,6 +109,8 @@ func serviceRow(s fleet.Service) []string {
 		state = "stopped"
 	}
 	switch {
+	case s.State == fleet.StateGone:
+		state = "gone"
 	case s.Live != nil && s.Live.Unreadable:
 		state = "not known"
 	case s.RestartPending:
@@ -95,15 +140,24 @@ func liveText(l *fleet.Live) string {
 func serviceNotes(s fleet.Service) []string {
 	var notes []string
 	if s.OverriddenBy != nil {
-		notes = append(notes, fmt.Sprintf("%s:%d wins over our drop-in (%s)", s.OverriddenBy.File, s.OverriddenBy.Line, s.OverriddenBy.Value))
+		notes = append(notes, fmt.Sprintf("%s wins over our drop-in (%s)", placeText(*s.OverriddenBy), s.OverriddenBy.Value))
 	}
 	for _, o := range s.Shadowed {
-		notes = append(notes, fmt.Sprintf("%s:%d is shadowed by our drop-in (%s)", o.File, o.Line, o.Value))
+		notes = append(notes, fmt.Sprintf("%s is shadowed by our drop-in (%s)", placeText(o), o.Value))
 	}
 	for _, b := range s.Blocked {
 		notes = append(notes, fmt.Sprintf("%s is blocked: %s", b.Package, b.Reason))
 	}
 	return append(notes, s.Warnings...)
+}
+
+// placeText says where a line stands, and whose file it is where it is not the unit's alone.
+func placeText(p fleet.Place) string {
+	text := fmt.Sprintf("%s:%d", p.File, p.Line)
+	if p.Of != "" {
+		text += " of the " + p.Of
+	}
+	return text
 }
 
 func newPkgHistoryCommand(a *app) *cobra.Command {

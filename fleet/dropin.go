@@ -53,7 +53,7 @@ type DropIn struct {
 	Unit           string
 	Environment    []Assignment
 	Package        PackageRef
-	Act            string // actSwitch, actRollback, actReturn
+	Act            string // actSwitch, actRollback, actReturn, actUndo, actAdopt
 	Generation     int    // grows with every switch; an active file and its .prev carry the same
 	By             string
 	At             time.Time
@@ -61,6 +61,7 @@ type DropIn struct {
 	RolledBackFrom PackageRef // set in a file that a rollback or a return puts there
 	Rollback       string     // rollbackExchange or rollbackRemove
 	Blocks         []Block
+	Lifted         bool // in a .prev without an active file: its package is not blocked any more
 
 	// Start is what adopt made of the unit's ExecStart=: the values of that key after a reset, with ${…} for what
 	// moves. Empty: the unit's own line holds.
@@ -127,6 +128,9 @@ func (d *DropIn) Encode() ([]byte, error) {
 	write("Rollback", d.Rollback)
 	for _, block := range d.Blocks {
 		write("Blocked", block.Name, block.Digest, block.Reason)
+	}
+	if d.Lifted {
+		write("Lifted", "yes")
 	}
 	for _, o := range d.Adopted {
 		write("Adopted", o.File, strconv.Itoa(o.Line), o.SHA256)

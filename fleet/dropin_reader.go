@@ -187,6 +187,11 @@ func (d *DropIn) field(key, value, line string) error {
 			return errors.New("a block is not name, digest and reason")
 		}
 		d.Blocks = append(d.Blocks, Block{fields[0], fields[1], fields[2]})
+	case "Lifted":
+		if len(fields) != 1 || fields[0] != "yes" {
+			return errors.New("lifted is yes, or not there")
+		}
+		d.Lifted = true
 	case "Adopted":
 		if len(fields) != 3 {
 			return errors.New("an adopted line is not file, line and digest")

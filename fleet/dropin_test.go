@@ -25,6 +25,7 @@ func sampleDropIn() *DropIn {
 		Blocks:   []Block{{"hrx-c", "sha256:cc", "exited with status 1: \"no\\\nsuch\" device\\"}, {"hrx-d", "", ""}},
 		Start:    []string{`/usr/bin/env "${ONEBIT_LLAMA_SERVER}" -m "%h/a b.gguf"`},
 		Adopted:  []Origin{{`/p q/llm@gpu\x2d0.service`, 12, "ab"}, {"/b", 1, "cd"}},
+		Lifted:   true,
 		Extra:    []string{"Hold=somebody said so"},
 	}
 }

@@ -143,3 +143,9 @@ func (h *Host) exists(unit string) bool {
 	}
 	return false
 }
+
+// traces tells whether anything of ours is in the unit's folder, also what a command left half done.
+func (h *Host) traces(unit string) bool {
+	_, err := os.Lstat(h.holdPath(unit))
+	return err == nil || h.exists(unit) || (pair{h.dropInDir(unit)}).staged()
+}

@@ -194,7 +194,7 @@ func testPackageGone(t *testing.T, in *inside) {
 	rollback := func() (*fleet.Outcome, error) {
 		return in.host.Rollback(t.Context(), s.unit, fleet.RollbackOptions{})
 	}
-	s.fails("rollback to a touched package", packager.ErrIntegrity, []string{"hrx-bbb0002", "llama-server", "switch to one of these instead"}, rollback)
+	s.fails("rollback to a touched package", packager.ErrIntegrity, []string{"hrx-bbb0002", "llama-server", "to hrx-aaa0001, with: 1bit pkg rollback --again gone.service"}, rollback)
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)
 	}

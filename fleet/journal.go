@@ -27,6 +27,7 @@ const (
 	actRollback = "rollback"
 	actRestart  = "restart"
 	actReturn   = "return"
+	actUndo     = "undo"
 	actUnswitch = "unswitch"
 	actAdopt    = "adopt"
 	actUnadopt  = "unadopt"
@@ -186,6 +187,28 @@ func unfinished(entries []entry, held func(entry) bool) (entry, bool) {
 	return entry{}, false
 }
 
+// open lists the units of a scope with an act that has neither commit nor abort. A journal that cannot be read opens
+// none: every act on a unit reads it again.
+func (j journal) open(scope string) map[string]bool {
+	data, err := j.read()
+	if err != nil {
+		return nil
+	}
+	byUnit := map[string][]entry{}
+	for _, e := range parseJournal(data) {
+		if e.Scope == scope {
+			byUnit[e.Unit] = append(byUnit[e.Unit], e)
+		}
+	}
+	open := map[string]bool{}
+	for unit, entries := range byUnit {
+		if _, ok := unfinished(entries, j.held); ok {
+			open[unit] = true
+		}
+	}
+	return open
+}
+
 // fold makes the history of one unit from its lines: one record for each committed act, in order of commit.
 func fold(entries []entry) []Record {
 	var out []Record
@@ -199,11 +222,17 @@ func fold(entries []entry) []Record {
 }
 
 // served tells whether the journal saw the package serving since it was last armed: a restart of it that passed
-// its health check.
+// its health check. What an undo armed is as it was before the rollback that it undoes.
 func served(entries []entry, pkg PackageRef) bool {
+	undone := false
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
 		if e.Phase != phaseCommit {
+			continue
+		}
+		left := e.From == pkg.Name && e.To != pkg.Name
+		if undone {
+			undone = !left || e.Act != actRollback && e.Act != actReturn
 			continue
 		}
 		if e.To != pkg.Name || (e.Digest != "" && pkg.Digest != "" && e.Digest != pkg.Digest) {
@@ -212,7 +241,7 @@ func served(entries []entry, pkg PackageRef) bool {
 		if e.Result == resultServes {
 			return true
 		}
-		if e.From != e.To {
+		if undone = e.Act == actUndo; !undone && e.From != e.To {
 			return e.Act == actRollback || e.Act == actReturn
 		}
 	}

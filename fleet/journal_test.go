@@ -58,6 +58,10 @@ func TestJournalServed(t *testing.T) {
 		{"intent only", []entry{armed, line(2, phaseIntent, actRestart, "b", "b", "")}, false},
 		{"served long ago, armed anew", []entry{armed, ok, line(3, phaseCommit, actSwitch, "b", "c", resultArmed), line(4, phaseCommit, actSwitch, "c", "b", resultArmed)}, false},
 		{"rolled back to", []entry{line(3, phaseCommit, actRollback, "c", "b", resultArmed)}, true},
+		{"rolled back from and undone, served before",
+			[]entry{armed, ok, line(3, phaseCommit, actRollback, "b", "a", resultArmed), line(4, phaseCommit, actRestart, "a", "a", resultServes), line(5, phaseCommit, actUndo, "a", "b", resultArmed)}, true},
+		{"rolled back from and undone, never served",
+			[]entry{armed, failed, line(3, phaseCommit, actReturn, "b", "a", resultArmed), line(5, phaseCommit, actUndo, "a", "b", resultArmed)}, false},
 		{"another is armed", []entry{armed, ok, line(3, phaseCommit, actSwitch, "b", "c", resultArmed)}, false},
 	} {
 		if got := served(tt.entries, PackageRef{Name: "b"}); got != tt.want {

@@ -15,16 +15,16 @@ import (
 // place finds packages by path: those of the store, and any folder that is named as one, also when it is gone or
 // has no manifest. It remembers what it found, so it lives no longer than one command.
 type place struct {
-	store *store.Store
-	roots []string // folders whose 1bit-… entries are packages
+	stores []*store.Store
+	roots  []string // folders whose 1bit-… entries are packages
 
 	mu    sync.Mutex
 	known map[string]*store.Package // by folder; nil for one that the store does not know
 }
 
 func (h *Host) place() *place {
-	p := &place{store: h.Store, known: map[string]*store.Package{}}
-	for _, one := range append([]*store.Store{h.Store}, h.Store.Also...) {
+	p := &place{stores: append([]*store.Store{h.Store}, h.Elsewhere...), known: map[string]*store.Package{}}
+	for _, one := range slices.Concat([]*store.Store{h.Store}, h.Store.Also, h.Elsewhere) {
 		dir := filepath.Clean(one.Dir)
 		p.roots = append(p.roots, dir)
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
@@ -82,7 +82,11 @@ func (p *place) pkg(folder string) *store.Package {
 	defer p.mu.Unlock()
 	pkg, seen := p.known[folder]
 	if !seen {
-		pkg, _ = p.store.AtPath(folder)
+		for _, one := range p.stores {
+			if pkg, seen = one.AtPath(folder); seen {
+				break
+			}
+		}
 		p.known[folder] = pkg
 	}
 	return pkg
@@ -107,8 +111,9 @@ func (h *Host) live(u *systemd.Unit, pl *place, keys []string) (*Live, []procInf
 		return nil, nil, err
 	}
 	var procs []procInfo
+	boot := bootTime(h.proc())
 	for _, pid := range pids {
-		if p, ok := readProcess(h.proc(), pid); ok {
+		if p, ok := readProcessOf(h.proc(), pid, boot); ok {
 			procs = append(procs, p)
 		}
 	}
@@ -201,8 +206,8 @@ var ambient = []string{"PWD", "OLDPWD", "_", "HOME"}
 
 // inProcess finds the package that a process runs from: its program, its mapped files, its arguments.
 func (p *place) inProcess(q procInfo) (PackageRef, bool) {
-	for _, paths := range [][]string{{q.exe}, q.maps} {
-		for _, path := range paths {
+	for _, paths := range []func() []string{func() []string { return []string{q.exe} }, q.mapped} {
+		for _, path := range paths() {
 			path, _ := undeleted(path)
 			if ref, ok := p.at(path); ok {
 				return ref, true

@@ -67,7 +67,7 @@ func TestReadProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.exe != exe || p.parent != os.Getppid() || len(p.argv) != len(os.Args) || len(p.maps) == 0 {
+	if p.exe != exe || p.parent != os.Getppid() || len(p.argv) != len(os.Args) || len(p.mapped()) == 0 {
 		t.Errorf("read %+v", p)
 	}
 	if age := time.Since(p.since); age < -time.Minute || age > time.Hour {

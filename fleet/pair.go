@@ -88,9 +88,27 @@ func (p pair) swap() error {
 	return p.trade(nextName, dropInName)
 }
 
+// renew is stage, swap and clean in one, for a change that is not taken back once it is in place; where it cannot get
+// there it goes back to old, the bytes that the active file had.
+func (p pair) renew(next, prev, old []byte) error {
+	err := p.stage(next, prev)
+	if err == nil {
+		err = p.swap()
+	}
+	if err != nil {
+		if rerr := p.revert(next, old); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		return errors.Join(err, p.clean())
+	}
+	_ = p.clean() // the next command does it else
+	return nil
+}
+
 // revert goes back from wherever stage and swap got to: next are the staged bytes of the active file, old those it
 // had before (nil for none). Nothing is removed unless the old bytes are seen in place. The active file goes first,
-// so that a crash between the two reads as "halfway".
+// so that a crash between the two reads as "halfway". What was staged stays: as long as it is there, the next command
+// knows that the manager may have loaded something else.
 func (p pair) revert(next, old []byte) error {
 	now, err := p.read(dropInName)
 	if err != nil {
@@ -107,10 +125,7 @@ func (p pair) revert(next, old []byte) error {
 			return errors.Join(err, rerr)
 		}
 	}
-	if perr := p.backPrev(); perr != nil {
-		return errors.Join(err, perr)
-	}
-	return errors.Join(err, p.clean())
+	return errors.Join(err, p.backPrev())
 }
 
 // backPrev undoes the first half of a swap, if it happened.
@@ -119,7 +134,11 @@ func (p pair) backPrev() error {
 	if err != nil {
 		return err
 	}
-	prev, _ := p.decode(prevName)
+	data, err := p.read(prevName)
+	if err != nil {
+		return err
+	}
+	prev, _, _ := readDropIn(data) // one that a rollback put away may have a person's lines
 	if staged == nil || prev == nil || prev.Generation != staged.Generation {
 		return nil
 	}
@@ -241,11 +260,8 @@ func (p pair) removePrev() error {
 	return nil
 }
 
-// removeAll removes what is left beside an active file that is gone, and the folder when nothing else is in it.
-func (p pair) removeAll() error {
-	if err := p.removePrev(); err != nil {
-		return err
-	}
+// removeFolder removes the folder when nothing else is in it.
+func (p pair) removeFolder() error {
 	if os.Remove(p.dir) != nil {
 		return nil // somebody's files are in it
 	}

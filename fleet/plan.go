@@ -90,7 +90,7 @@ func (s *session) rollbackOf(ctx context.Context, v *view, p *plan, next *DropIn
 
 // past gathers what is known about what the unit served.
 func (s *session) past(ctx context.Context, v *view) (past, error) {
-	p := past{active: v.active, prev: v.rollbackFile()}
+	p := past{active: v.active, prev: v.rollbackFile(), blocks: v.blocks()}
 	var err error
 	if p.base, err = v.base(); err != nil {
 		return p, err

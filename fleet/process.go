@@ -19,7 +19,8 @@ type procInfo struct {
 	since      time.Time
 	exe        string
 	argv       []string
-	maps       []string // files mapped, each once
+	maps       []string // files mapped, each once; see mapped
+	dir        string   // where the rest of it can be read; "" where nothing can
 	env        []string
 	unreadable bool // its environment belongs to another user
 }
@@ -29,7 +30,13 @@ const clockTick = 10 * time.Millisecond
 
 // readProcess reads one process; ok is false when it has ended.
 func readProcess(proc string, pid int) (p procInfo, ok bool) {
+	return readProcessOf(proc, pid, bootTime(proc))
+}
+
+// readProcessOf is readProcess where it is known already when the machine started.
+func readProcessOf(proc string, pid int, boot time.Time) (p procInfo, ok bool) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
+	p.dir = dir
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return procInfo{}, false
@@ -40,7 +47,7 @@ func readProcess(proc string, pid int) (p procInfo, ok bool) {
 	if state == "Z" || state == "X" {
 		return procInfo{}, false
 	}
-	p.since = bootTime(proc).Add(time.Duration(ticks) * clockTick)
+	p.since = boot.Add(time.Duration(ticks) * clockTick)
 	if p.exe, err = os.Readlink(filepath.Join(dir, "exe")); errors.Is(err, fs.ErrPermission) {
 		p.unreadable = true
 	}
@@ -53,9 +60,17 @@ func readProcess(proc string, pid int) (p procInfo, ok bool) {
 		return procInfo{}, false
 	}
 	p.env = splitNul(env)
-	maps, _ := os.ReadFile(filepath.Join(dir, "maps"))
-	p.maps = parseMaps(maps)
 	return p, true
+}
+
+// mapped lists the files that the process has mapped, each once. There can be thousands, so they are read only where
+// its program does not say enough.
+func (p procInfo) mapped() []string {
+	if p.maps != nil || p.dir == "" {
+		return p.maps
+	}
+	maps, _ := os.ReadFile(filepath.Join(p.dir, "maps"))
+	return parseMaps(maps)
 }
 
 // parseStat takes state, parent and start time (in ticks after boot) out of /proc/PID/stat. The name, in

@@ -12,8 +12,9 @@ import (
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
-// putAway makes the change of a rollback: one rename, which needs no space. Everything around it (the records, a
-// better reason in the block, the reload) only notes its failures.
+// putAway makes the change of a rollback or of its undoing: one rename, which needs no space, but for a way that
+// writes both files anew. Everything around it (the records, a better reason in the block, the reload) only notes
+// its failures.
 func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act, reason string, out *Outcome) error {
 	ctx, cancel := begun(ctx)
 	defer cancel()
@@ -31,29 +32,64 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 		}
 		s.h.log().Info("return falls back on the file that was written ahead", "unit", s.unit, "error", err)
 	}
-	if w.file == nil || w.rebuilt {
+	if w.way == wayAway || w.way == wayAnew || w.rebuilt {
 		if err := s.setAside(files, v, out); err != nil {
 			return err
 		}
 	}
-	if w.file != nil && reason != "" {
-		if file := withBlock(w.file, w.from, reason); w.rebuilt || atomicfile.Write(files.path(prevName), file, 0o644) == nil {
-			w.file = file
-		}
+	if w.way == wayExchange && !w.undo {
+		w.file = s.blockIn(files, w, reason, out)
 	}
 	return s.put(ctx, v, w, act, reason, out, func() error {
-		if w.rebuilt {
-			if err := atomicfile.Write(files.path(prevName), w.file, 0o644); err != nil {
-				return err
+		switch w.way {
+		case wayAnew:
+			return files.renew(w.file, w.left, v.activeData)
+		case wayBack:
+			return atomicfile.Move(files.path(prevName), files.path(dropInName))
+		case wayExchange:
+			if w.rebuilt {
+				if err := atomicfile.Write(files.path(prevName), w.file, 0o644); err != nil {
+					return err
+				}
 			}
+			return atomicfile.Exchange(files.path(prevName), files.path(dropInName))
 		}
-		if err := files.putAway(w.file != nil); err != nil || w.file != nil || v.active == nil {
+		err := atomicfile.Move(files.path(dropInName), files.path(prevName))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || v.active == nil {
 			return err
 		}
 		// It lies beside as .prev now and remembers the block, with the reason where there is room for it.
-		_ = atomicfile.Write(files.path(prevName), withBlock(v.activeData, w.from, or(reason, blockedByRollback)), 0o644)
+		if err := atomicfile.Write(files.path(prevName), withBlock(v.activeData, w.from, or(reason, blockedByRollback)), 0o644); err != nil && v.active.rolledBack() {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s is not blocked: %v", w.from.Name, err))
+		}
 		return nil
 	})
+}
+
+// blockIn sees to it that the file of a rollback blocks what is left, and with the reason where there is one. It was
+// written ahead with that block, but an owner may have lifted it while the rollback was in force.
+func (s *session) blockIn(files pair, w away, reason string, out *Outcome) []byte {
+	has := false
+	if d, _, err := readDropIn(w.file); err == nil {
+		_, has = blocked(d.Blocks, w.from)
+	}
+	if has && reason == "" || w.from.isZero() {
+		return w.file
+	}
+	file := withBlock(w.file, w.from, or(reason, blockedByRollback))
+	if w.rebuilt {
+		return file
+	}
+	if err := atomicfile.Write(files.path(prevName), file, 0o644); err != nil {
+		if !has {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s is not blocked: %v", w.from.Name, err))
+		}
+		return w.file
+	}
+	return file
 }
 
 // put makes a change and has it loaded, with its records around it.
@@ -68,14 +104,15 @@ func (s *session) put(ctx context.Context, v *view, w away, act, reason string, 
 		note("not recorded: %v", err)
 	}
 	err = change()
-	if now, rerr := (pair{s.h.dropInDir(s.unit)}).read(dropInName); rerr != nil || sum(now) != sum(w.file) {
+	files := pair{s.h.dropInDir(s.unit)}
+	if now, rerr := files.read(dropInName); rerr != nil || sum(now) != sum(w.file) {
 		if err == nil {
 			err = errors.New("the file in place is not the expected one")
 		}
 		if recorded {
 			_ = s.h.close(ctx, intent, closing{phase: phaseAbort, reason: err.Error()})
 		}
-		return errors.Join(err, rerr)
+		return errors.Join(unwritable(files.dir, err), rerr)
 	}
 	if err != nil {
 		note("it may not outlive a power loss: %v", err)
@@ -161,6 +198,9 @@ func (s *session) setAside(files pair, v *view, out *Outcome) error {
 
 // withBlock adds a block to a file as one line, and leaves every other as it is.
 func withBlock(file []byte, p PackageRef, reason string) []byte {
+	if p.isZero() {
+		return file
+	}
 	if d, err := DecodeDropIn(file); err == nil {
 		d.block(p, reason)
 		if data, err := d.Encode(); err == nil {
@@ -168,7 +208,7 @@ func withBlock(file []byte, p PackageRef, reason string) []byte {
 		}
 	}
 	head, tail, ok := bytes.Cut(file, []byte("\n["+section+"]\n"))
-	if !ok || p.isZero() {
+	if !ok {
 		return file
 	}
 	line := fmt.Sprintf("\n[%s]\nBlocked=%s %s %s\n", section, quoteField(p.Name), quoteField(p.Digest), quoteField(reason))
@@ -196,16 +236,4 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 		}
 	}
 	return resultArmed
-}
-
-// putAway exchanges the active file with .prev, or moves it there where no file of ours comes in its place.
-func (p pair) putAway(exchange bool) error {
-	if exchange {
-		return atomicfile.Exchange(p.path(prevName), p.path(dropInName))
-	}
-	err := atomicfile.Move(p.path(dropInName), p.path(prevName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

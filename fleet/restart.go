@@ -118,7 +118,7 @@ func (s *session) restartOrReturn(ctx context.Context, watch time.Duration, out 
 // giveBack returns a service whose package failed to the one that served before, once.
 func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure, watch time.Duration, out *Outcome) error {
 	from := out.From
-	if err := s.disarm(ctx, actReturn, bad.reason, out); err != nil {
+	if err := s.disarm(ctx, bad.reason, out); err != nil {
 		return fmt.Errorf("restart %s: %s failed (%w), and the service could not go back: %w", s.unit, failed.Name, bad, err)
 	}
 	to := out.To

@@ -11,6 +11,7 @@ import (
 type Service struct {
 	Unit           string        `json:"unit"`
 	Scope          systemd.Scope `json:"scope"`
+	User           string        `json:"user"` // whose manager, where it is not the caller's own or the machine's
 	Binding        []Setting     `json:"binding"`
 	Proposed       *Proposal     `json:"proposed"`
 	Armed          *Armed        `json:"armed"`   // what the manager has loaded
@@ -30,10 +31,13 @@ type Service struct {
 	RolledBack string `json:"rolled_back"` // the package that the last act rolled back from, else ""
 }
 
-// Setting is one variable of a binding.
+// Setting is one part of a binding: a variable, or a word of ExecStart or WorkingDirectory, that points into a package.
 type Setting struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
+	File    string `json:"file"` // where it is set, "" where that is not certain
+	Line    int    `json:"line"`
+	Of      string `json:"of"` // whose the file is where it is not the unit's alone, such as "template llm@.service"
 }
 
 // Proposal is a switch that somebody suggests.
@@ -82,6 +86,7 @@ type Place struct {
 	Line    int    `json:"line"`
 	Value   string `json:"value"`
 	Setting string `json:"setting"` // the variable
+	Of      string `json:"of"`      // as in Setting
 }
 
 // Hold keeps a service where it is.

@@ -2,8 +2,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 
@@ -20,59 +21,61 @@ const asking = 8
 // The error wraps [systemd.ErrNoUnit] where a named one is not known. What an earlier command left half done is
 // finished or undone first, unless another command is at work on that unit.
 func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
+	if len(units) == 0 {
+		survey, err := h.Survey(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return survey.Services, nil
+	}
 	m, err := h.Connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the services: %w", err)
 	}
 	defer m.Close()
-	if len(units) == 0 {
-		if units, err = h.discover(ctx, m); err != nil {
-			return nil, fmt.Errorf("look for services that run a package: %w", err)
-		}
-	}
 	specs, err := m.Specifiers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the services: %w", err)
 	}
-	pl, out := h.place(), make([]Service, len(units))
+	pl, out := h.place(), make([]*Service, len(units))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(asking)
 	for i, unit := range units {
-		group.Go(func() error {
-			s, err := h.status(gctx, m, unit, pl, specs)
-			if err != nil {
+		group.Go(func() (err error) {
+			if out[i], err = h.status(gctx, m, unit, pl, specs); err != nil {
 				return fmt.Errorf("read the state of %s: %w", unit, err)
 			}
-			out[i] = *s
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return out, nil
+	var services []Service
+	for _, s := range out {
+		if !slices.ContainsFunc(services, func(have Service) bool { return have.Unit == s.Unit }) { // two names of one
+			services = append(services, *s)
+		}
+	}
+	return services, nil
 }
 
 func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *place, specs systemd.Specifiers) (*Service, error) {
-	full, err := unitName(unit)
+	full, err := h.serviceName(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
 	u, err := m.Unit(ctx, full)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, systemd.ErrNoUnit) && h.exists(full) {
+		return h.goneService(full, nil, pl)
 	}
-	var notes []string
-	lock, _, err := tryLockDir(h.dropInDir(u.ID))
-	if err == nil && lock != nil {
-		notes, err = h.recover(ctx, m, u.ID)
-		lock.release()
-		if err != nil {
-			notes = append(notes, err.Error())
-		} else if len(notes) > 0 {
-			if u, err = m.Unit(ctx, full); err != nil {
-				return nil, err
-			}
+	if err != nil {
+		return nil, h.noUnit(err, full)
+	}
+	notes := h.settle(ctx, m, u.ID)
+	if len(notes) > 0 {
+		if u, err = m.Unit(ctx, full); err != nil {
+			return nil, err
 		}
 	}
 	s, err := h.service(ctx, m, u, pl, specs, "")
@@ -83,24 +86,56 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 	return s, nil
 }
 
+// settle finishes or undoes what an earlier command left of a unit, unless another one is at work on it or the unit
+// is somebody else's. The notes say what was done, or why it was not.
+func (h *Host) settle(ctx context.Context, m *systemd.Manager, unit string) (notes []string) {
+	if h.ReadOnly {
+		if (pair{h.dropInDir(unit)}).staged() {
+			notes = append(notes, "a switch of it was cut off: the next command of its owner finishes or undoes it")
+		}
+		return notes
+	}
+	lock, _, err := tryLockDir(h.dropInDir(unit))
+	if err != nil || lock == nil {
+		return nil
+	}
+	defer lock.release()
+	notes, err = h.recover(ctx, m, unit)
+	if err != nil {
+		notes = append(notes, err.Error())
+	}
+	return notes
+}
+
 // service describes one unit. health is what is known of it already, "" to ask.
 func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit, pl *place, specs systemd.Specifiers, health string) (*Service, error) {
 	v, err := h.view(u, pl, specs)
 	if err != nil {
 		return nil, err
 	}
-	armed, disk := v.armed.pkg(v.place), v.onDisk.pkg(v.place)
+	live, procs, err := h.live(u, v.place, v.armed.keys())
+	if err != nil {
+		return nil, err
+	}
+	return h.present(ctx, v, live, procs, health), nil
+}
+
+// present describes a unit that has been read, and its processes.
+func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInfo, health string) *Service {
+	u := v.loaded
+	armed, disk := v.armedPackage(), v.onDisk.pkg(v.place)
 	s := &Service{
-		Unit: u.ID, Scope: m.Scope(), Armed: armedOf(armed), Restarts: u.NRestarts,
-		State: fmt.Sprintf("%s (%s)", u.ActiveState, u.SubState),
+		Unit: u.ID, Scope: h.Scope, User: h.Owner, Armed: armedOf(armed), Restarts: u.NRestarts,
+		State: fmt.Sprintf("%s (%s)", u.ActiveState, u.SubState), Live: live,
 	}
 	values := v.armed
 	if len(values) == 0 {
 		values = v.onDisk
 	}
 	for _, a := range values {
-		s.Binding = append(s.Binding, Setting{a.Key, a.Value})
+		s.Binding = append(s.Binding, v.setting(a))
 	}
+	s.Binding = append(s.Binding, v.words()...)
 	if !slices.Equal(v.armed, v.onDisk) {
 		s.OnDisk = armedOf(disk)
 		s.warn("its files say %s and the manager has loaded %s: a reload by anybody arms what the files say",
@@ -108,18 +143,22 @@ func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit,
 	}
 	h.describeOurs(v, s)
 	h.describeHold(u.ID, s)
-	h.describeProposal(u.ID, s, pl)
-	live, procs, err := h.live(u, v.place, v.armed.keys())
-	if err != nil {
-		return nil, err
-	}
-	s.Live = live
+	h.describeProposal(u.ID, s, v.place)
 	if s.Health = health; health == "" {
 		s.Health = h.health(ctx, u, procs)
 	}
 	s.RestartPending = pending(u, live, armed)
 	h.warnings(v, s, armed)
-	return s, nil
+	return s
+}
+
+// setting adds to a variable where it is set.
+func (v *view) setting(a Assignment) Setting {
+	s := Setting{Setting: a.Key, Value: a.Value}
+	if from, ok := v.settings.Environment()[a.Key]; ok && from.Value == a.Value {
+		s.File, s.Line, s.Of = from.File, from.Line, v.of(from.File)
+	}
+	return s
 }
 
 func armedOf(p PackageRef) *Armed {
@@ -168,10 +207,14 @@ func (h *Host) describeOurs(v *view, s *Service) {
 		s.ServedBefore = &Served{d.ServedBefore.Name}
 	}
 	if key, a, ok := winner(v.settings, v.path, d); ok {
-		s.OverriddenBy = &Place{File: a.File, Line: a.Line, Value: a.Value, Setting: key}
+		s.OverriddenBy = &Place{File: a.File, Line: a.Line, Value: a.Value, Setting: key, Of: v.of(a.File)}
 		s.warn("something wins over our drop-in: %s", describe(key, a))
 	}
+	v.warnDrift(s)
 	s.Shadowed = shadowed(v.settings, v.path, d)
+	for i := range s.Shadowed {
+		s.Shadowed[i].Of = v.of(s.Shadowed[i].File)
+	}
 	if d.Rollback == rollbackExchange && !d.rolledBack() && v.rollbackFile() == nil {
 		s.warn("%s is missing or not of this switch: a rollback has to write it and needs space", prevName)
 	}
@@ -180,9 +223,12 @@ func (h *Host) describeOurs(v *view, s *Service) {
 // warnings adds what would surprise the owner.
 func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	u := v.loaded
-	if s.RestartPending && u.Restart != "no" && u.Restart != "" {
+	switch {
+	case s.RestartPending && u.Restart != "no" && u.Restart != "":
 		s.warn("a restart is pending and the unit says Restart=%s: a crash of the main process would start %s, with nobody's consent",
 			u.Restart, orNothing(armed.Name))
+	case s.RestartPending:
+		s.warn("a restart is pending and the unit says Restart=no: a crash would leave it stopped, and start nothing")
 	}
 	if all := v.armed.packages(v.place); len(all) > 1 {
 		names := make([]string, len(all))
@@ -192,9 +238,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		s.warn("its variables point into several packages: %s", strings.Join(names, ", "))
 	}
 	if what, bound := boundCommand(u, v.place); bound {
-		s.warn("ExecStart= names a package itself (%s): a switch is refused until a variable names it", what)
+		s.warn("ExecStart= names a package itself (%s): a switch is refused until a variable names it: 1bit pkg adopt %s", what, u.ID)
 	}
-	if _, on := loadedEnvironment(u)["GGML_HRX_NAN_CONTINUE"]; on {
+	if _, on := v.environment()["GGML_HRX_NAN_CONTINUE"]; on {
 		s.warn("GGML_HRX_NAN_CONTINUE is set: it is for soaks only")
 	}
 	if l := s.Live; l != nil {
@@ -211,6 +257,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		}
 	}
 	h.warnPackage(v, s, armed)
+	for _, f := range h.surprises(v) {
+		s.warn("%s: %s", f.What, f.Remedy)
+	}
 }
 
 // warnPackage says what is wrong with the armed package.
@@ -219,7 +268,10 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 		return
 	}
 	pkg := v.place.pkg(armed.Path)
+	_, err := os.Stat(armed.Path)
 	switch {
+	case pkg == nil && absent(err):
+		s.warn("%s is not there, and its next start fails: install the package again, or switch or roll back to one that is installed", armed.Path)
 	case pkg == nil:
 		s.warn("%s is no installed package: take it in with: 1bit pkg import %s", armed.Path, armed.Path)
 	case pkg.State != store.StateOK:
@@ -233,25 +285,10 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 
 // offline describes a unit from our files alone, where no manager answers.
 func (h *Host) offline(unit string) (*Service, error) {
-	v := &view{place: h.place(), path: filepath.Join(h.dropInDir(unit), dropInName)}
-	if err := v.readPair(pair{h.dropInDir(unit)}); err != nil {
+	s, err := h.fromFiles(unit, h.place())
+	if err != nil {
 		return nil, err
 	}
-	s := &Service{Unit: unit, Scope: h.Scope, Health: HealthUnknown}
-	if v.active != nil {
-		s.OnDisk = armedOf(v.active.Package)
-		s.RolledBack = v.active.RolledBackFrom.Name
-		for _, a := range v.active.Environment {
-			s.Binding = append(s.Binding, Setting{a.Key, a.Value})
-		}
-	} else if lone := v.lone(); lone != nil {
-		s.RolledBack = lone.Package.Name
-	}
-	for _, b := range v.blocks() {
-		s.Blocked = append(s.Blocked, Refused{b.Name, b.Reason})
-	}
-	h.describeHold(unit, s)
-	h.describeProposal(unit, s, v.place)
 	s.warn("no manager answers: what is loaded and what runs is not known")
 	return s, nil
 }

@@ -7,6 +7,7 @@ type past struct {
 	base    PackageRef // what the unit runs without a file of ours, zero when that is no package
 	serving PackageRef // the package that is seen serving now, zero for none
 	served  bool       // the active package was seen serving since it was armed
+	blocks  []Block    // what the unit must not be switched to, and so is no target either
 }
 
 // target is where a rollback of the next switch goes: to ref by a file, or, with remove, to what the unit says
@@ -17,14 +18,20 @@ type target struct {
 }
 
 // target picks the last package that the unit was seen serving before a switch to next. A package that was armed
-// and never served is passed over, and so is next itself: a rollback that goes where one already is would be none.
+// and never served is passed over, and so are one that is blocked and next itself: a rollback that goes where one
+// already is would be none.
 func (p past) target(next PackageRef) target {
 	for _, t := range p.candidates() {
-		if t.remove || (!t.ref.isZero() && !t.ref.same(next)) {
+		if t.remove || (!t.ref.isZero() && !t.ref.same(next) && !p.blocked(t.ref)) {
 			return t
 		}
 	}
 	return target{remove: true}
+}
+
+func (p past) blocked(ref PackageRef) bool {
+	_, is := blocked(p.blocks, ref)
+	return is && !ref.isZero()
 }
 
 // candidates lists where the unit was seen serving, the most recent first.
@@ -38,6 +45,9 @@ func (p past) candidates() []target {
 	}
 	var out []target
 	now := p.serving
+	if p.blocked(now) { // rolled back from and not restarted yet
+		now = PackageRef{}
+	}
 	if now.isZero() && (p.served || !p.active.RolledBackFrom.isZero()) {
 		now = p.active.Package
 	}
@@ -75,7 +85,17 @@ func (p past) file(ref PackageRef, next *DropIn, rewrite func([]Assignment, Pack
 	}
 	d.Environment, d.Start, d.Adopted = from.Environment, from.Start, from.Adopted
 	if from.Package.same(ref) {
-		d.ServedBefore, d.Rollback = from.ServedBefore, from.Rollback
+		t := before(from)
+		if !t.remove && t.ref.same(next.Package) { // from there it would lead forward again
+			t = target{remove: true}
+			if p.prev != nil && p.prev.Package.same(next.Package) {
+				t = before(p.prev)
+			}
+		}
+		d.ServedBefore, d.Rollback = t.ref, rollbackExchange
+		if t.remove {
+			d.Rollback = rollbackRemove
+		}
 	} else {
 		var err error
 		if d.Environment, err = rewrite(from.Environment, ref); err != nil {

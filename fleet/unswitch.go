@@ -41,17 +41,17 @@ func (s *session) unblock(ctx context.Context, name string, out *Outcome) error 
 	}
 	out.Changed = true
 	if lone := v.lone(); lone != nil {
-		if lone.Package.same(ref) {
-			return files.removePrev() // what it was there for
-		}
-		lone.Blocks = without(lone.Blocks, ref)
+		lone.Blocks, lone.Lifted = without(lone.Blocks, ref), lone.Lifted || lone.Package.same(ref)
 		return writeDropIn(files, prevName, lone)
 	}
-	// The rollback file first: it must not bring the block back. The one that it sets itself stays.
-	if d := v.rollbackFile(); d != nil && !d.RolledBackFrom.same(ref) {
-		d.Blocks = without(d.Blocks, ref)
-		if err := writeDropIn(files, prevName, d); err != nil {
-			return err
+	// .prev first: neither the rollback nor the undo that puts it in place must bring the block back. The one that
+	// a rollback sets itself stays.
+	if d := v.prev; d != nil {
+		if _, has := blocked(d.Blocks, ref); has && (!d.rolledBack() || !d.RolledBackFrom.same(ref)) {
+			d.Blocks = without(d.Blocks, ref)
+			if err := writeDropIn(files, prevName, d); err != nil {
+				return err
+			}
 		}
 	}
 	v.active.Blocks = without(v.active.Blocks, ref)
@@ -69,11 +69,13 @@ func writeDropIn(files pair, name string, d *DropIn) error {
 	return atomicfile.Write(files.path(name), data, 0o644)
 }
 
-// Unswitch removes every file of ours from a unit, which then is what its own files say. Blocks are forgotten.
+// Unswitch removes every file of ours from a unit, which then is what its own files say. Blocks and a hold are
+// forgotten. It also works where no manager answers (Outcome.Loaded is then false), and for a unit that is masked or
+// of which only our files are left. The error wraps [ErrRefused] where something in those files is not ours.
 func (h *Host) Unswitch(ctx context.Context, unit string) (*Outcome, error) {
-	s, err := h.begin(ctx, unit, "unswitch "+unit, false)
+	s, err := h.beginUnswitch(ctx, unit)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("unswitch %s: %w", unit, err)
 	}
 	defer s.end()
 	return s.outcome(ctx, func(out *Outcome) error {
@@ -84,39 +86,115 @@ func (h *Host) Unswitch(ctx context.Context, unit string) (*Outcome, error) {
 	})
 }
 
-// letGo removes every file of ours; act is actUnswitch or actUnadopt.
+func (h *Host) beginUnswitch(ctx context.Context, unit string) (s *session, err error) {
+	s = &session{h: h, began: h.Now(), place: h.place()}
+	defer func() {
+		if err != nil {
+			s.end()
+		}
+	}()
+	if err := s.find(ctx, unit); err != nil {
+		return s, err
+	}
+	if !h.traces(s.unit) {
+		return s, nil
+	}
+	note := "removes every file of ours: the unit's own files decide again"
+	if err := h.authorise("unswitch "+s.unit, note); err != nil {
+		return s, err
+	}
+	if err := s.lockStore(ctx, false); err != nil {
+		return s, err
+	}
+	if err := s.lockIdle(ctx); err != nil {
+		return s, err
+	}
+	s.settle(ctx)
+	return s, nil
+}
+
+// letGo removes every file of ours, with actUnswitch also a hold; the other act is actUnadopt. What a crash leaves
+// reads as before, less the file of the rollback, until the active file is gone.
 func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
-	v, err := s.view(ctx)
-	if err != nil {
+	files := pair{s.h.dropInDir(s.unit)}
+	v := &view{place: s.place}
+	if err := v.readPair(files); err != nil {
 		return err
 	}
-	files, data := pair{s.h.dropInDir(s.unit)}, v.activeData
-	if err := v.foreign(); err != nil {
+	if err := s.mine(v, files, act); err != nil {
 		return err
 	}
-	base, err := v.base()
-	if err != nil {
-		return err
+	s.nameBoth(ctx, v, out)
+	if !s.h.traces(s.unit) {
+		out.Notes = append(out.Notes, "nothing of this program is at it")
+		return nil
 	}
-	out.From = v.armed.pkg(v.place).Name
-	out.To = base.Name
-	if data == nil {
-		out.To = out.From
-		out.Changed = v.prev != nil
-		return files.removeAll()
-	}
-	intent, err := s.h.intend(ctx, entry{Unit: s.unit, Act: act, From: out.From, To: out.To, Old: sum(data)})
-	if err != nil {
-		return fmt.Errorf("record the intent: %w", err)
+	var intent entry
+	recorded := v.activeData != nil // else nothing moves
+	if recorded {
+		var err error
+		if intent, err = s.h.intend(ctx, entry{Unit: s.unit, Act: act, From: out.From, To: out.To, Old: sum(v.activeData)}); err != nil {
+			out.Notes = append(out.Notes, fmt.Sprintf("not recorded: %v", err))
+			recorded = false
+		}
 	}
 	ctx, cancel := begun(ctx)
 	defer cancel()
-	if err := atomicfile.Remove(files.path(dropInName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	out.Changed = true
+	gone := func(err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return unwritable(files.dir, err)
+	}
+	if err := errors.Join(files.removePrev(), gone(atomicfile.Remove(files.path(dropInName)))); err != nil {
+		return err // the intent stays open, for the next command
+	}
+	result := s.load(ctx, away{}, out)
+	var err error
+	if act == actUnswitch {
+		err = gone(s.h.removeHold(s.unit))
+	}
+	err = errors.Join(err, files.removeFolder())
+	if recorded {
+		err = errors.Join(err, s.h.close(ctx, intent, closing{phase: phaseCommit, result: result}))
+	}
+	return err
+}
+
+// mine refuses to remove what is not plainly ours.
+func (s *session) mine(v *view, files pair, act string) error {
+	if err := v.foreign(); err != nil {
 		return err
 	}
-	out.Changed = true
-	err = errors.Join(files.removeAll(), s.reload(ctx), s.h.close(ctx, intent, closing{phase: phaseCommit, result: resultArmed}))
-	return err
+	if files.staged() {
+		return fmt.Errorf("%w: what an earlier command left in %s cannot be settled: remove %s and %s", ErrRefused, files.dir, nextName, prevNextName)
+	}
+	if act != actUnswitch {
+		return nil
+	}
+	if _, err := s.h.hold(s.unit); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+// nameBoth names what is armed and what will be without our files, as far as that can be told.
+func (s *session) nameBoth(ctx context.Context, v *view, out *Outcome) {
+	if v.active != nil {
+		out.From = v.active.Package.Name
+	}
+	if s.m == nil {
+		return
+	}
+	now, err := s.view(ctx)
+	if err != nil {
+		return // masked or gone
+	}
+	out.From = now.armed.pkg(now.place).Name
+	if base, err := now.base(); err == nil {
+		out.To = base.Name
+	}
 }
 
 // ofSettings keeps of settings the variables that point into a package.

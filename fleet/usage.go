@@ -72,7 +72,7 @@ func (h *Host) Usage(ctx context.Context) (*Usage, error) {
 
 // uses adds what one unit needs by what is loaded and what runs.
 func (h *Host) uses(t *unitTree, unit *systemd.Unit, pl *place) error {
-	if !h.concerns(unit, pl) {
+	if !h.needs(unit, pl) {
 		return nil
 	}
 	for _, ref := range inEnvironment(loadedEnvironment(unit), pl).packages(pl) {

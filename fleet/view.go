@@ -31,6 +31,7 @@ type view struct {
 
 	armed  binding // loaded variables that point into a package
 	onDisk binding // the same of the files
+	same   bool    // what is loaded is known to be what the files say
 }
 
 // view reads a unit. The files may change meanwhile unless the caller holds the unit's lock.
@@ -43,13 +44,33 @@ func (h *Host) view(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 	if v.settings, err = systemd.ReadSettings(v.disk, v.specs); err != nil {
 		return nil, err
 	}
-	v.path = filepath.Join(h.spelled(u), u.ID+".d", dropInName)
-	if err := v.readPair(pair{h.dropInDir(u.ID)}); err != nil {
-		return nil, err
+	return v, v.fill(h)
+}
+
+// fill adds what is ours and what points into packages.
+func (v *view) fill(h *Host) error {
+	v.path = filepath.Join(h.spelled(v.loaded), v.loaded.ID+".d", dropInName)
+	if err := v.readPair(pair{h.dropInDir(v.loaded.ID)}); err != nil {
+		return err
 	}
-	v.armed = inEnvironment(loadedEnvironment(u), v.place)
 	v.onDisk = ofSettings(v.settings, v.place)
-	return v, nil
+	v.armed = v.onDisk
+	if !v.same {
+		v.armed = inEnvironment(loadedEnvironment(v.loaded), v.place)
+	}
+	return nil
+}
+
+// environment is what the next process gets from what the manager has loaded.
+func (v *view) environment() map[string]string {
+	if !v.same {
+		return loadedEnvironment(v.loaded)
+	}
+	env := map[string]string{}
+	for key, setting := range v.settings.Environment() {
+		env[key] = setting.Value
+	}
+	return env
 }
 
 // readPair reads our two files. One that is not as we write it is an error of the view's, not of the reading.
@@ -120,13 +141,14 @@ func (v *view) lone() *DropIn {
 // blocks are the packages that the unit must not be switched to.
 func (v *view) blocks() []Block {
 	if v.active != nil {
-		return v.active.Blocks
+		// An undo puts a file back as it is, also one that was put away with its own block.
+		return without(v.active.Blocks, v.active.Package)
 	}
 	d := v.prev
 	if d == nil {
 		return nil
 	}
-	if _, ok := blocked(d.Blocks, d.Package); ok || d.rolledBack() {
+	if _, ok := blocked(d.Blocks, d.Package); ok || d.Lifted || d.rolledBack() {
 		return d.Blocks
 	}
 	return append(d.Blocks[:len(d.Blocks):len(d.Blocks)], Block{d.Package.Name, d.Package.Digest, blockedByRollback})

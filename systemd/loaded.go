@@ -93,21 +93,17 @@ func (m *Manager) properties(ctx context.Context, unit string, names ...string) 
 }
 
 // Refresh asks for what no file says of a service that is loaded: its main process, its restarts
-// and its Environment= as it was loaded; with command also its ExecStart=. It is much cheaper than
-// Unit. The error wraps ErrNoUnit.
-func (m *Manager) Refresh(ctx context.Context, u *Unit, command bool) error {
+// and its Environment= as it was loaded. It is much cheaper than Unit. The error wraps ErrNoUnit.
+func (m *Manager) Refresh(ctx context.Context, u *Unit) error {
 	names := []string{"NRestarts", "Environment"}
 	if u.ActiveState != "inactive" && u.ActiveState != "failed" {
 		names = append(names, "MainPID")
-	}
-	if command {
-		names = append(names, "ExecStart")
 	}
 	values, err := m.properties(ctx, u.ID, names...)
 	if err != nil {
 		return err
 	}
 	some := decodeUnit(nil, values)
-	u.MainPID, u.NRestarts, u.Environment, u.ExecStart = some.MainPID, some.NRestarts, some.Environment, some.ExecStart
+	u.MainPID, u.NRestarts, u.Environment = some.MainPID, some.NRestarts, some.Environment
 	return nil
 }

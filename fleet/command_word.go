@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// commandPrefixes are what may stand before the program of an ExecStart=.
+const commandPrefixes = "@-:+!|"
+
+// commandsOf is what the ExecStart= lines of the files amount to; sure is false where that is not certain.
+func commandsOf(s *systemd.Settings, u *systemd.Unit, specs systemd.Specifiers) (commands []systemd.Command, sure bool) {
+	for _, value := range s.Values("Service", "ExecStart") {
+		split, err := systemd.SplitCommands(value.Value)
+		if err != nil {
+			return nil, false
+		}
+		for _, words := range split {
+			var c systemd.Command
+			for i, word := range words {
+				text := word.Text
+				if i == 0 {
+					text = strings.TrimLeft(text, commandPrefixes)
+				}
+				text, unsure, ok := specs.Expand(u, text)
+				if !ok || unsure != "" {
+					return nil, false
+				}
+				c.Argv = append(c.Argv, text)
+			}
+			c.Path = c.Argv[0]
+			commands = append(commands, c)
+		}
+	}
+	return commands, true
+}
+
+// lastOf is the value of a key that counts once, "" for none.
+func lastOf(s *systemd.Settings, section, key string) string {
+	values := s.Values(section, key)
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1].Value
+}
+
+// words are the parts of a loaded unit, other than variables, that point into a package: it would stay behind when
+// the variables move.
+func (v *view) words() []Setting {
+	var out []Setting
+	add := func(key, word string) {
+		if _, ok := v.place.inWord(word); !ok && !v.place.mentions(word) {
+			return
+		}
+		s := Setting{Setting: key, Value: word}
+		if values := v.settings.Values("Service", key); len(values) > 0 {
+			last := values[len(values)-1]
+			s.File, s.Line, s.Of = last.File, last.Number, v.of(last.File)
+		}
+		for _, have := range out {
+			if have == s {
+				return
+			}
+		}
+		out = append(out, s)
+	}
+	for _, command := range v.loaded.ExecStart {
+		add("ExecStart", command.Path)
+		for _, arg := range command.Argv {
+			add("ExecStart", arg)
+		}
+	}
+	add("WorkingDirectory", strings.TrimLeft(v.loaded.WorkingDirectory, "-"))
+	return out
+}
+
+// inWord finds the package that a word of a command names: the word itself, a list of paths, or what stands behind
+// the "=" of an option.
+func (p *place) inWord(word string) (PackageRef, bool) {
+	if ref, ok := p.inValue(word); ok {
+		return ref, true
+	}
+	if _, value, ok := strings.Cut(word, "="); ok {
+		return p.inValue(value)
+	}
+	return PackageRef{}, false
+}
+
+// armedPackage is what the next start uses: the package of the variables, or, where none points into one, the package
+// that the command names itself.
+func (v *view) armedPackage() PackageRef {
+	if ref := v.armed.pkg(v.place); !ref.isZero() {
+		return ref
+	}
+	for _, word := range v.words() {
+		if ref, ok := v.place.inWord(word.Value); ok && word.Setting == "ExecStart" {
+			return ref
+		}
+	}
+	return PackageRef{}
+}
+
+// of says whose file a drop-in is where it is not the unit's alone, such as "template llm@.service"; else "".
+func (v *view) of(file string) string {
+	owner := systemd.DropInOwner(file)
+	switch {
+	case owner == "" || owner == v.loaded.ID:
+		if v.loaded.FragmentPath == file && systemd.IsTemplate(baseName(file)) {
+			return "template " + baseName(file)
+		}
+		return ""
+	case owner == "service":
+		return "kind of unit, for all services"
+	case systemd.IsTemplate(owner) && owner == template(v.loaded.ID):
+		return "template " + owner
+	case strings.HasSuffix(owner, "-.service") || strings.HasSuffix(owner, "-@.service"):
+		return "prefix " + strings.TrimSuffix(strings.TrimSuffix(owner, ".service"), "@")
+	}
+	return "alias " + owner
+}
+
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

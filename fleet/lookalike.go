@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Lookalike is a unit that looks like an engine and runs no package. Its JSON keys are a promise.
+type Lookalike struct {
+	Unit    string        `json:"unit"`
+	Scope   systemd.Scope `json:"scope"`
+	User    string        `json:"user"` // as in Service
+	Program string        `json:"program"`
+	Why     string        `json:"why"`
+	Hint    string        `json:"hint"` // what to do to have it run a package
+}
+
+// lookalike tells why a unit that is none of ours looks like an engine; nil where it does not.
+func (l *look) lookalike(v *view, procs []procInfo) *Lookalike {
+	program, why := engineCommand(v.loaded.ExecStart)
+	if program == "" {
+		if value, ok := v.environment()[serverVariable]; ok {
+			program, why = value, fmt.Sprintf("%s=%s is in its environment", serverVariable, value)
+		}
+	}
+	for _, p := range procs {
+		if program != "" {
+			break
+		}
+		if name, ok := engineProcess(p); ok {
+			program, why = name, fmt.Sprintf("its process %d is %s", p.pid, name)
+		}
+	}
+	if program == "" {
+		return nil
+	}
+	if value := v.environment()[serverVariable]; value != "" && filepath.IsAbs(value) {
+		program = value // what the front end starts
+	}
+	return &Lookalike{
+		Unit: v.loaded.ID, Scope: l.h.Scope, User: l.h.Owner, Program: program, Why: why, Hint: l.h.hint(v.loaded.ID, program, v.place),
+	}
+}
+
+// engineCommand finds an engine's program, or its front end, in what a unit starts, also in a shell's command.
+func engineCommand(commands []systemd.Command) (program, why string) {
+	for _, command := range commands {
+		var words []string
+		for _, arg := range append([]string{command.Path}, command.Argv...) {
+			words = append(words, strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(endsPath, r) })...)
+		}
+		for i, word := range words {
+			front := filepath.Base(word) == "1bit" && slices.Contains(words[i+1:], "serve")
+			if front || engineProgram(word) {
+				return word, fmt.Sprintf("ExecStart= starts %s", word)
+			}
+		}
+	}
+	return "", ""
+}
+
+// engineProcess names the engine's program that a process is.
+func engineProcess(p procInfo) (string, bool) {
+	for _, path := range append([]string{p.exe}, p.argv[:min(3, len(p.argv))]...) {
+		if engineProgram(path) {
+			path, _ = undeleted(path)
+			return path, true
+		}
+	}
+	if len(p.argv) > 1 && filepath.Base(p.argv[0]) == "1bit" && p.argv[1] == "serve" {
+		return p.argv[0], true
+	}
+	return "", false
+}
+
+// hint says how a look-alike comes to run a package.
+func (h *Host) hint(unit, program string, pl *place) string {
+	if tree, ok := engineTree(program); ok && filepath.Dir(tree) != filepath.Clean(h.Store.Dir) {
+		return fmt.Sprintf("%s is an engine outside of %s: move it to %s/1bit-FLAVOUR-ID, take it in with 1bit pkg import, name it in the unit, then: 1bit pkg adopt %s",
+			tree, h.Store.Dir, h.Store.Dir, unit)
+	}
+	if filepath.Base(program) == "1bit" {
+		return fmt.Sprintf("set Environment=%s=PROGRAM OF A PACKAGE in the unit, then: 1bit pkg switch %s ID", serverVariable, unit)
+	}
+	return fmt.Sprintf("let ExecStart= start a package's program instead and take that over with 1bit pkg adopt %s, or write a new unit with 1bit pkg service new", unit)
+}
+
+// layout are the places of programs in an engine's tree.
+var layout = []string{"hrx/llama/bin", "vulkan/llama/bin", "lean/llama/bin", "zinc/*/bin"}
+
+// engineTree finds the folder of the engine that a program belongs to, by the layout of a release.
+func engineTree(program string) (string, bool) {
+	dir := filepath.Dir(program)
+	for _, below := range layout {
+		tree := dir
+		for range strings.Count(below, "/") + 1 {
+			tree = filepath.Dir(tree)
+		}
+		if ok, err := filepath.Match(filepath.Join(tree, below), dir); err == nil && ok && filepath.IsAbs(program) && tree != "/" {
+			return tree, true
+		}
+	}
+	return "", false
+}

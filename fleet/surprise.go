@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Finding is something about a unit that will surprise its owner, and what to do about it.
+type Finding struct {
+	Unit   string
+	What   string
+	Remedy string // one sentence, as a command where there is one
+}
+
+// surprises looks for what is wrong with a unit's files in ways that systemd does not speak of.
+func (h *Host) surprises(v *view) []Finding {
+	var found []Finding
+	add := func(remedy, what string, args ...any) {
+		found = append(found, Finding{v.loaded.ID, fmt.Sprintf(what, args...), remedy})
+	}
+	h.atBoot(v, add)
+	misplaced(v, add)
+	if disk := lastOf(v.settings, "Service", "Type"); !v.same && disk != "" && v.loaded.Type != "" && disk != v.loaded.Type {
+		add("see that this is meant before anybody reloads", "its files say Type=%s and loaded is Type=%s", disk, v.loaded.Type)
+	}
+	for _, p := range v.settings.Problems {
+		if p.Fatal {
+			add("correct that line, or it will not start again", "%v", p)
+		}
+	}
+	for _, c := range v.disk.Covers() {
+		add("remove the empty file unless that is meant", "the empty %s hides %s", c.Path, c.Hides)
+	}
+	if dir := h.dropInDir(v.loaded.ID); isLink(dir) {
+		add("make it a folder that holds links to the files", "the drop-in folder %s is a link, and systemd may not read it", dir)
+	}
+	for _, command := range v.loaded.ExecStart {
+		if len(command.Argv) > 1 && command.Argv[1] == strings.TrimSpace(deletedSuffix) {
+			add(`take the word out: it is the kernel's mark of a removed file, and the program gets it as an argument`,
+				`ExecStart= has "(deleted)" behind %s`, command.Path)
+		}
+	}
+	return found
+}
+
+// systemTargets are what a system's unit is wanted by and a user manager does not have.
+var systemTargets = []string{"multi-user.target", "graphical.target", "network-online.target", "network.target", "sysinit.target"}
+
+// atBoot looks whether a user's service is there after a reboot and a logout.
+func (h *Host) atBoot(v *view, add func(remedy, what string, args ...any)) {
+	if h.Scope == systemd.ScopeSystem {
+		return
+	}
+	for _, value := range v.settings.Values("Install", "WantedBy") {
+		for word := range strings.FieldsSeq(value.Value) {
+			if slices.Contains(systemTargets, word) {
+				add("write WantedBy=default.target and run: systemctl --user reenable "+v.loaded.ID,
+					"%s:%d says WantedBy=%s, which a user manager does not have: it is not started at boot", value.File, value.Number, word)
+			}
+		}
+	}
+	lingering := h.below("var/lib/systemd/linger")
+	if who := or(h.Owner, h.User); who != "" {
+		if _, err := os.Lstat(filepath.Join(lingering, who)); absent(err) {
+			add("loginctl enable-linger "+who, "%s does not linger: the service ends with the last logout and does not start at boot", who)
+		}
+	}
+}
+
+// sections are the keys that people put into the wrong one: there systemd ignores them.
+var sections = []struct{ key, wrong, right string }{
+	{"StartLimitIntervalSec", "Service", "Unit"},
+	{"After", "Service", "Unit"}, {"Wants", "Service", "Unit"}, {"Requires", "Service", "Unit"},
+	{"WantedBy", "Service", "Install"}, {"WantedBy", "Unit", "Install"},
+	{"Restart", "Unit", "Service"}, {"RestartSec", "Unit", "Service"}, {"Environment", "Unit", "Service"},
+	{"EnvironmentFile", "Unit", "Service"}, {"ExecStart", "Unit", "Service"}, {"Type", "Unit", "Service"},
+}
+
+// misplaced looks for keys that have no effect where they stand.
+func misplaced(v *view, add func(remedy, what string, args ...any)) {
+	for _, s := range sections {
+		for _, value := range v.settings.Values(s.wrong, s.key) {
+			add(fmt.Sprintf("move the line into [%s]", s.right), "%s:%d sets %s= in [%s], where systemd ignores it", value.File, value.Number, s.key, s.wrong)
+		}
+	}
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
+}

@@ -1,0 +1,90 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Survey is what a look at all services of some managers finds. Its JSON keys are a promise.
+type Survey struct {
+	Services   []Service   `json:"services"`
+	Lookalikes []Lookalike `json:"lookalikes"` // units that look like engines and run no package
+	Notes      []string    `json:"notes"`      // what could not be seen
+}
+
+// Survey looks at every service of the scope that has anything to do with a package or looks as if it should. What an
+// earlier command left half done is finished or undone first, unless another command is at work on that unit. The
+// error wraps [systemd.ErrNoBus] where no manager answers.
+func (h *Host) Survey(ctx context.Context) (*Survey, error) {
+	m, err := h.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for services that run a package: %w", err)
+	}
+	defer m.Close()
+	l, err := h.look(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("look for services that run a package: %w", err)
+	}
+	all, err := l.all(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for services that run a package: %w", err)
+	}
+	s, hidden := &Survey{}, l.unseen
+	for _, one := range all {
+		switch {
+		case one.service != nil:
+			s.Services = append(s.Services, *one.service)
+		case one.lookalike != nil:
+			s.Lookalikes = append(s.Lookalikes, *one.lookalike)
+		}
+	}
+	if hidden > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("unreadable: the processes of %d services of the %s belong to other users; one whose files name no package may run from one all the same",
+			hidden, h.whose()))
+	}
+	return s, nil
+}
+
+// whose names the manager in a sentence.
+func (h *Host) whose() string {
+	switch {
+	case h.Owner != "":
+		return "user manager of " + h.Owner
+	case h.Scope == systemd.ScopeSystem:
+		return "system manager"
+	}
+	return "user manager"
+}
+
+// SurveyAll looks at the services of several hosts at once, in their order. A host without a manager is a note, as long
+// as another one has a manager; the error then is the first host's.
+func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
+	surveys, errs := make([]*Survey, len(hosts)), make([]error, len(hosts))
+	var group sync.WaitGroup
+	for i, h := range hosts {
+		group.Go(func() { surveys[i], errs[i] = h.Survey(ctx) })
+	}
+	group.Wait()
+	out, answered := &Survey{}, false
+	for i, s := range surveys {
+		switch {
+		case s != nil:
+			answered = true
+			out.Services = append(out.Services, s.Services...)
+			out.Lookalikes = append(out.Lookalikes, s.Lookalikes...)
+			out.Notes = append(out.Notes, s.Notes...)
+		case errors.Is(errs[i], systemd.ErrNoBus):
+			out.Notes = append(out.Notes, fmt.Sprintf("the services of the %s are not shown: %v", hosts[i].whose(), errs[i]))
+		default:
+			return nil, errs[i]
+		}
+	}
+	if !answered {
+		return nil, errs[0]
+	}
+	return out, nil
+}
