@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
@@ -55,6 +56,9 @@ func (h *Host) recover(ctx context.Context, m *systemd.Manager, unit string) (no
 	if open && intent.Act == actRestart {
 		end.reason = "cut off; its result is not known"
 	}
+	if open && end.phase == phaseCommit && overtaken(entries, intent) {
+		end = closing{phase: phaseAbort, reason: "cut off, and other acts followed"}
+	}
 	if !open {
 		return append(notes, "a switch that was cut off "+end.word()), nil
 	}
@@ -66,6 +70,11 @@ func (h *Host) recover(ctx context.Context, m *systemd.Manager, unit string) (no
 		notes = append(notes, err.Error())
 	}
 	return notes, nil
+}
+
+// overtaken tells whether an act that began after an intent was recorded as done: the history goes on from there.
+func overtaken(entries []entry, intent entry) bool {
+	return slices.ContainsFunc(entries, func(e entry) bool { return e.Phase == phaseCommit && e.Seq > intent.Seq })
 }
 
 // finish completes an act whose new file is in place: load it, read it back, and go back if something wins.
@@ -108,7 +117,10 @@ func (h *Host) finish(ctx context.Context, m *systemd.Manager, unit string, p pa
 	default:
 		return done, nil // it was loaded and read back before; status shows what wins over it now
 	}
-	return closing{phase: phaseAbort, reason: refusal.Error()}, m.Reload(ctx)
+	if err := m.Reload(ctx); err != nil {
+		return closing{}, err
+	}
+	return closing{phase: phaseAbort, reason: refusal.Error()}, p.clean()
 }
 
 // closing is how an intent ends.

@@ -137,10 +137,13 @@ func Append(path string, record []byte, perm fs.FileMode) (err error) {
 			out = append([]byte{'\n'}, out...)
 		}
 	}
-	if _, err := f.Write(out); err != nil {
-		return err
+	_, err = f.Write(out)
+	if err == nil {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
+	if err != nil {
+		// It counts as not written, so no reader should find it.
+		_ = f.Truncate(info.Size())
 		return err
 	}
 	if errors.Is(statErr, fs.ErrNotExist) {
