@@ -106,8 +106,12 @@ func (r *rewriter) mayMove(prefix, text, literal string) error {
 	case strings.Contains(r.value(literal), "="):
 		return fmt.Errorf("%w: the path of %s has a \"=\" in it, which env takes for a variable", ErrRefused, text)
 	}
-	if _, err := os.Stat(r.value(literal)); err != nil {
+	info, err := os.Stat(r.value(literal))
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: the unit starts what is not there: %w", ErrRefused, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: the unit starts %s, which is no program", ErrRefused, text)
 	}
 	return nil
 }

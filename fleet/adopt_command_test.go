@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,53 +31,28 @@ func rewriting(t testing.TB) (*rewriter, string) {
 	}, d
 }
 
-// argvOf is what systemd makes of a command line: words, specifiers, then variables.
-func argvOf(r *rewriter, line string, env map[string]string) (out [][]string) {
-	commands, err := systemd.SplitCommands(line)
-	if err != nil {
-		return nil
-	}
-	for _, words := range commands {
-		var argv []string
-		for _, word := range words {
-			text, _, ok := r.specs.Expand(r.unit, word.Text)
-			switch {
-			case !ok:
-				argv = append(argv, "refused")
-			case len(text) > 1 && text[0] == '$' && text[1] != '{' && text[1] != '$':
-				argv = append(argv, strings.Fields(env[text[1:]])...)
-			default:
-				argv = append(argv, variables(text, env))
-			}
+// argvOf is what systemd makes of a command line, as the reader of units tells; nil where it starts nothing.
+func argvOf(t testing.TB, r *rewriter, line string, env binding) (out [][]string) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("[Service]\nType=oneshot\n")
+	for _, a := range env {
+		quoted, err := systemd.QuoteAssignment(a.Key, a.Value)
+		if err != nil {
+			t.Fatal(err)
 		}
-		out = append(out, argv)
+		text.WriteString("Environment=" + quoted + "\n")
+	}
+	f, err := systemd.ParseFile("unit", []byte(text.String()+"ExecStart="+line+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := systemd.Effective([]*systemd.File{f}, systemd.ReadEnvironmentFiles, r.specs)
+	for _, c := range s.Start() {
+		argv, _ := s.Argv(c, map[string]string{})
+		out = append(out, append([]string{c.Prefix, c.Path}, argv...))
 	}
 	return out
-}
-
-// variables is systemd's replace_env without braceless names.
-func variables(text string, env map[string]string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] != '$' || i+1 == len(text):
-			b.WriteByte(text[i])
-		case text[i+1] == '$':
-			b.WriteByte('$')
-			i++
-		case text[i+1] == '{':
-			end := strings.IndexByte(text[i:], '}')
-			if end < 0 {
-				b.WriteString(text[i:])
-				return b.String()
-			}
-			b.WriteString(env[text[i+2:i+end]])
-			i += end
-		default:
-			b.WriteByte('$')
-		}
-	}
-	return b.String()
 }
 
 func TestRewriteCommand(t *testing.T) {
@@ -130,19 +106,19 @@ func TestRewriteCommand(t *testing.T) {
 // sameArguments checks that both lines start the same, but for env.
 func sameArguments(t *testing.T, r *rewriter, before, after string) {
 	t.Helper()
-	env := map[string]string{"X": "some thing", "PORT": "1"}
-	was := argvOf(r, before, env)
 	for _, a := range r.vars {
-		env[a.Key] = a.Value
-	}
-	is := argvOf(r, after, env)
-	for i := range is {
-		if i >= len(was) || len(is[i]) == 0 || len(was[i]) == 0 {
-			continue
+		if _, err := systemd.QuoteAssignment(a.Key, a.Value); err != nil {
+			return // adopt refuses it
 		}
-		prefix := is[i][0][:len(is[i][0])-len(strings.TrimLeft(is[i][0], prefixes))]
-		if is[i][0] == prefix+envProgram && was[i][0] != is[i][0] && len(is[i]) > 1 {
-			is[i] = append([]string{prefix + is[i][1]}, is[i][2:]...)
+	}
+	env := binding{{"X", "some thing"}, {"PORT", "1"}}
+	was, is := argvOf(t, r, before, env), argvOf(t, r, after, append(env, r.vars...))
+	if was == nil {
+		return // a unit that does not start is not adopted
+	}
+	for i, argv := range is {
+		if i < len(was) && argv[1] == envProgram && was[i][1] != envProgram && len(argv) > 3 {
+			is[i] = append([]string{argv[0], filepath.Clean(argv[3])}, argv[3:]...)
 		}
 	}
 	if diff := cmp.Diff(was, is); diff != "" {
@@ -196,11 +172,12 @@ func FuzzRewriteCommand(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	base, _ := rewriting(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.ContainsAny(line, "\n\r\x00") || len(line) > 300 {
 			t.Skip()
 		}
-		r, _ := rewriting(t)
+		r := &rewriter{place: base.place, unit: base.unit, specs: base.specs, folders: base.folders}
 		line = strings.ReplaceAll(line, "P", "%h/1bit-hrx-a")
 		got, changed, err := r.line(line)
 		if err != nil || !changed {

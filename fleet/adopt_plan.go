@@ -69,6 +69,7 @@ func (s *session) adoption(ctx context.Context) (*view, *adoption, error) {
 	if next.Package, err = a.pkg(ctx, s, next); err != nil {
 		return nil, nil, err
 	}
+	slices.SortFunc(a.taken, func(x, y ownLine) int { return slices.Index(lines, x) - slices.Index(lines, y) })
 	for _, l := range a.taken {
 		next.Adopted = append(next.Adopted, l.origin())
 	}
@@ -77,7 +78,7 @@ func (s *session) adoption(ctx context.Context) (*view, *adoption, error) {
 	if _, ok := blocked(next.Blocks, next.Package); ok {
 		a.plan.notes = append(a.plan.notes, fmt.Sprintf("%s is blocked for this service and runs all the same, as its own lines say", next.Package.Name))
 	}
-	return v, a, s.prove(v, a)
+	return v, a, s.prove(ctx, v, a)
 }
 
 // adopted tells whether the unit is adopted already, as it stands. It refuses one whose lines are others since, or

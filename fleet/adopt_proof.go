@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/1bit-systems/pkg/systemd"
@@ -9,7 +11,7 @@ import (
 
 // prove checks, before anything is written, that our drop-in would hold and change nothing but what it must: the
 // variables have the values that they have now, and every command gets the arguments that it gets now, less env.
-func (s *session) prove(v *view, a *adoption) error {
+func (s *session) prove(ctx context.Context, v *view, a *adoption) error {
 	data, err := a.plan.next.Encode()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -35,6 +37,9 @@ func (s *session) prove(v *view, a *adoption) error {
 			return fmt.Errorf("%w: %s would be lost", ErrRefused, key)
 		}
 	}
+	if err := s.sameCommands(ctx, v.settings, after); err != nil {
+		return err
+	}
 	before := loadedEnvironment(v.loaded)
 	a.proof = func(u *systemd.Unit) error {
 		now := loadedEnvironment(u)
@@ -52,6 +57,32 @@ func (s *session) prove(v *view, a *adoption) error {
 			}
 		}
 		return nil
+	}
+	return nil
+}
+
+// sameCommands checks that every command gets the arguments that it got before, less env. What is not certain about
+// one is so before and after: the same words stand there.
+func (s *session) sameCommands(ctx context.Context, before, after *systemd.Settings) error {
+	inherited, err := s.m.Environment(ctx)
+	if err != nil {
+		return err
+	}
+	was, is := before.Start(), after.Start()
+	if len(was) != len(is) {
+		return fmt.Errorf("%w: it would start %d commands in place of %d", ErrRefused, len(is), len(was))
+	}
+	for i := range was {
+		old, _ := before.Argv(was[i], inherited)
+		argv, _ := after.Argv(is[i], inherited)
+		path := is[i].Path
+		if path == envProgram && was[i].Path != envProgram && len(argv) > 1 && argv[0] == envProgram {
+			argv = argv[1:]
+			path = filepath.Clean(argv[0])
+		}
+		if !slices.Equal(old, argv) || path != was[i].Path || was[i].Prefix != is[i].Prefix {
+			return fmt.Errorf("%w: %s:%d would start %s%q in place of %s%q", ErrRefused, was[i].File, was[i].Line, is[i].Prefix, argv, was[i].Prefix, old)
+		}
 	}
 	return nil
 }
