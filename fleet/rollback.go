@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,29 @@ func (s *session) runsArmed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return live != nil && !live.Unreadable && v.loaded.ActiveState == "active" && !pending(v.loaded, live, v.armed.pkg(v.place)), nil
+}
+
+// loadRest has the manager load what an earlier act could only write.
+func (s *session) loadRest(ctx context.Context, out *Outcome) error {
+	if s.m == nil {
+		out.Loaded = false
+		return nil
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("whether all of it is loaded cannot be told: %v", err))
+		return nil
+	}
+	if slices.Equal(v.armed, v.onDisk) {
+		return nil
+	}
+	if err := s.reload(ctx); err != nil {
+		out.Loaded = false
+		return err
+	}
+	out.From, out.Changed = v.armed.pkg(v.place).Name, true
+	out.Notes = append(out.Notes, "it is loaded now")
+	return nil
 }
 
 // removalWait is how long a rollback waits for a removal of packages. It goes on without the store's lock then: what
@@ -277,7 +301,7 @@ func (s *session) change(ctx context.Context, opts RollbackOptions, act string, 
 	if done != "" {
 		out.From, out.To = w.to.Name, w.to.Name
 		out.Notes = append(out.Notes, done)
-		return nil
+		return s.loadRest(ctx, out)
 	}
 	switch {
 	case w.way == wayAway:
@@ -295,7 +319,7 @@ func (s *session) change(ctx context.Context, opts RollbackOptions, act string, 
 		}
 		out.Notes = append(out.Notes, fmt.Sprintf("%s is blocked for this service all the same: %s", w.to.Name, b.Reason))
 	}
-	if err := s.make(v, &w); err != nil {
+	if err := s.make(v, &w, opts.Reason); err != nil {
 		return err
 	}
 	out.From, out.To = w.from.Name, w.to.Name
@@ -308,10 +332,10 @@ func (s *session) change(ctx context.Context, opts RollbackOptions, act string, 
 }
 
 // make makes the files that a way lacks.
-func (s *session) make(v *view, w *away) error {
+func (s *session) make(v *view, w *away, reason string) error {
 	switch {
 	case w.way == wayAnew:
-		return s.anew(v, w)
+		return s.anew(v, w, reason)
 	case w.rebuilt:
 		d, err := v.rebuild(w.to)
 		if err == nil {

@@ -155,11 +155,11 @@ func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 	if act == actUnswitch {
 		err = gone(s.h.removeHold(s.unit))
 	}
-	err = errors.Join(err, files.removeFolder())
 	if recorded {
 		err = errors.Join(err, s.h.close(ctx, intent, closing{phase: phaseCommit, result: result}))
 	}
-	return err
+	// The folder goes last: its lock goes with it, and then no command must take this one for one that was cut off.
+	return errors.Join(err, files.removeFolder())
 }
 
 // mine refuses to remove what is not plainly ours.
