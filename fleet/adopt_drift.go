@@ -52,7 +52,7 @@ func changed(o Origin, all []Origin, lines []ownLine) (what, where string) {
 	case err != nil:
 		return fmt.Sprintf("%s is gone", o.File), at
 	case here != "":
-		return fmt.Sprintf("%s now says %s", at, here), at
+		return fmt.Sprintf("the line of %s was edited or removed, and there is %s", at, here), at
 	}
 	return fmt.Sprintf("the line of %s was edited or removed", at), at
 }
