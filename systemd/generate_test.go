@@ -8,18 +8,20 @@ import (
 
 // unitSet is a generated unit: everything that its files say about the environment.
 type unitSet struct {
-	name      string            // of the unit that is started
-	fragment  string            // file name of the unit file
-	unit      string            // its bytes
-	dropIns   map[string]string // by path below the unit folder
-	envFiles  map[string]string // by file name in the folder of environment files
-	variables []string
+	name     string            // of the unit that is started
+	fragment string            // file name of the unit file
+	unit     string            // its bytes
+	dropIns  map[string]string // by path below the unit folder
+	envFiles map[string]string // by file name in the folder of environment files
 }
 
 // generator writes unit files that are hard to read, from a seed.
 type generator struct {
 	*rand.Rand
-	envDir string
+	envDir string // of the environment files
+	noter  string // the program that notes what it gets
+	home   string // what %h stands for
+	inPath bool   // the program is also in a folder in which systemd looks for programs
 }
 
 var (
@@ -31,7 +33,7 @@ var (
 	escapeBits    = []string{`\\`, `\"`, `\'`, `\s`, `\t`, `\n`, `\x41`, `\x25h`, `\u00e9`, `\U0001f600`, `\101`, `\a`}
 	badBits       = []string{`\q`, `\x4`, `\xg1`, `\400`, `\000`, `\x00`, `\ud800`, `\ufffe`, `\xff`, `\7`, "%4", "%9x"}
 	specifierBits = []string{"%h", "%u", "%U", "%t", "%n", "%N", "%p", "%P", "%i", "%I", "%j", "%J", "%f", "%y", "%Y",
-		"%E", "%S", "%C", "%L", "%b", "%H", "%k"}
+		"%E", "%S", "%C", "%L", "%h", "%n", "%i", "%p", "%b", "%H", "%k"}
 	instances = []string{"one", `a\x2db`, "gpu-0", "x-y-z", `weird\x`, "-"}
 )
 
@@ -161,10 +163,9 @@ func (g *generator) envFile() string {
 	return text
 }
 
-// set makes one unit with everything that belongs to it. start is the line that the unit file
-// must have to be started at all.
-func (g *generator) set(number int, start string) unitSet {
-	s := unitSet{dropIns: map[string]string{}, envFiles: map[string]string{}, variables: keyPool}
+// set makes one unit with everything that belongs to it.
+func (g *generator) set(number int) unitSet {
+	s := unitSet{dropIns: map[string]string{}, envFiles: map[string]string{}}
 	stem := fmt.Sprintf("gen-%d", number)
 	s.name, s.fragment = stem+".service", stem+".service"
 	if g.chance(30) {
@@ -174,14 +175,21 @@ func (g *generator) set(number int, start string) unitSet {
 	if g.chance(10) {
 		mark = "\ufeff"
 	}
-	s.unit = mark + "[Service]\nType=oneshot\n" + start + "\n" + g.text(g.IntN(4))
+	kind := "Type=oneshot\n"
+	if g.chance(15) {
+		kind = pick(g, []string{"", "Type=simple\n", "Type=exec\n", "Type=exec\nType=oneshoot\n"})
+	}
+	s.unit = mark + "[Service]\n" + kind + "ExecStart=" + g.command() + "\n" + g.text(g.IntN(4))
 	for range g.IntN(4) {
 		folder := pick(g, []string{s.name, s.name, s.fragment})
 		head := "[Service]\n"
 		if g.chance(4) {
 			head = pick(g, []string{"", "[Service\n", "[Unit]\n", "\ufeff# comment\n[Service]\n", "[Ser\"vice]\n"})
 		}
-		text := head + g.text(1+g.IntN(4))
+		text := head + g.text(1+g.IntN(3))
+		if g.chance(25) {
+			text += g.commandLines() + "\n" + g.text(g.IntN(2))
+		}
 		if g.chance(3) {
 			text += "Environment=A=\xff\xfe\nEnvironment=B=after\n"
 		}
@@ -199,4 +207,13 @@ func (g *generator) set(number int, start string) unitSet {
 		s.envFiles["bad"] = g.envFile() + pick(g, []string{"A=\xff\n", "A=x\x00y\n", "\ufffe=1\n"})
 	}
 	return s
+}
+
+// hard says whether the set has a reset, a quote or a specifier, which plain readers get wrong.
+func (s unitSet) hard() bool {
+	text := s.unit
+	for _, more := range s.dropIns {
+		text += more
+	}
+	return strings.ContainsAny(text, "\"'%") || strings.Contains(text, "=\n")
 }

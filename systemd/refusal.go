@@ -8,8 +8,34 @@ import (
 
 // Refused says why systemd would not start the unit, whatever its program does: the unit file
 // is masked or has an error, ExecStart= is missing or there is one too many. It is "" when the
-// files show no reason.
-func (s *Settings) Refused() string { return s.refused }
+// files show no reason. unsure says why there may be one all the same.
+func (s *Settings) Refused() (why, unsure string) {
+	if s.refused != "" {
+		return s.refused, ""
+	}
+	for _, c := range s.start {
+		unsure = firstOf(unsure, c.Unsure)
+	}
+	if len(s.files) > 0 && isUnitFile(s.files[0].Path) {
+		unsure = firstOf(s.doubts[s.files[0].Path].What, unsure)
+	}
+	return "", firstOf(unsure, s.unread)
+}
+
+// doubted says why a line may be lost: systemd may not have read its file as far as that.
+func (s *Settings) doubted(file string, line int) string {
+	if doubt, ok := s.doubts[file]; ok && line > doubt.Line {
+		return "the rest of the file may be lost, " + doubt.String()
+	}
+	return ""
+}
+
+// doubt notes a line because of which systemd may read its file no further.
+func (m *merger) doubt(what string) {
+	if _, have := m.settings.doubts[m.file]; !have {
+		m.settings.doubts[m.file] = Problem{File: m.file, Line: m.line, What: what}
+	}
+}
 
 // refuse notes the first reason, and every one as a problem.
 func (m *merger) refuse(file string, line int, format string, args ...any) {

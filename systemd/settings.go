@@ -48,8 +48,9 @@ type Settings struct {
 	files   []*File // each as far as systemd reads it
 	start   []StartCommand
 	refused string
-	order   []Assignment // in order of force: each takes effect over all before it
-	unread  string       // an environment file that we cannot read and systemd may
+	doubts  map[string]Problem // by file: the line from which on it may be lost
+	order   []Assignment       // in order of force: each takes effect over all before it
+	unread  string             // an environment file that we cannot read and systemd may
 }
 
 // Value is an assignment of a unit file together with the file it is from.
@@ -108,7 +109,13 @@ func (s *Settings) environment(inherited map[string]string) map[string]Setting {
 		case KindEnvironment:
 			plain[a.Key] = setting
 		case KindReset:
-			plain = map[string]Setting{}
+			if a.Unsure == "" {
+				clear(plain)
+			}
+			for key, setting := range plain {
+				setting.Unsure = firstOf(setting.Unsure, a.Unsure)
+				plain[key] = setting
+			}
 		case KindEnvironmentFile:
 			merge()
 			all[a.Key] = setting

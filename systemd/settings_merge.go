@@ -12,7 +12,7 @@ import (
 // Effective works out what files amount to: the unit file, then its drop-ins as they are merged.
 // The specifiers must be those of the unit; what they lack becomes unsure.
 func Effective(files []*File, read EnvironmentReader, specifiers Specifiers) *Settings {
-	m := merger{specifiers: specifiers, settings: &Settings{}}
+	m := merger{specifiers: specifiers, settings: &Settings{doubts: map[string]Problem{}}}
 	for _, file := range files {
 		m.settings.Problems = append(m.settings.Problems, file.Problems...)
 		m.settings.files = append(m.settings.files, m.takeAll(file))
@@ -83,7 +83,7 @@ func (m *merger) take(key, value string) bool {
 		return m.takePerson(key, value)
 	case "Environment":
 		if value == "" {
-			m.plain = append(m.plain, Assignment{File: m.file, Line: m.line, Kind: KindReset})
+			m.plain = append(m.plain, m.assignment(KindReset, "", "", ""))
 			return true
 		}
 		m.words(value, assignmentRule, func(word, unsure string) bool {
@@ -95,7 +95,7 @@ func (m *merger) take(key, value string) bool {
 		})
 	case "PassEnvironment":
 		if value == "" {
-			m.pass = nil
+			m.pass = m.reset(m.pass)
 			return true
 		}
 		m.words(value, nameRule, func(word, unsure string) bool {
@@ -107,7 +107,7 @@ func (m *merger) take(key, value string) bool {
 		})
 	case "UnsetEnvironment":
 		if value == "" {
-			m.unset = nil
+			m.unset = m.reset(m.unset)
 			return true
 		}
 		m.words(value, assignmentRule, func(word, unsure string) bool {
@@ -130,6 +130,13 @@ func (m *merger) take(key, value string) bool {
 // one of any key loses the rest of the file.
 func (m *merger) takeCommands(key, value string) bool {
 	commands, bad := parseCommands(value, m.specifiers)
+	doubt := m.settings.doubted(m.file, m.line)
+	for i, c := range commands {
+		commands[i].Unsure = firstOf(doubt, c.Unsure)
+		if c.doubt != "" && !strings.Contains(c.Prefix, "-") {
+			m.doubt(c.doubt)
+		}
+	}
 	switch key {
 	case "ExecStop":
 		if value == "" {
@@ -137,8 +144,13 @@ func (m *merger) takeCommands(key, value string) bool {
 		}
 		m.stops += len(commands)
 	case "ExecStart":
-		if value == "" {
+		if value == "" && doubt == "" {
 			m.settings.start = nil
+		}
+		for i := range m.settings.start {
+			if value == "" {
+				m.settings.start[i].Unsure = firstOf(m.settings.start[i].Unsure, doubt)
+			}
 		}
 		for _, c := range commands {
 			c.File, c.Line = m.file, m.line
@@ -154,6 +166,19 @@ func (m *merger) takeCommands(key, value string) bool {
 	}
 	m.endOfFile("%s=, %s: %s", key, bad.what, value)
 	return false
+}
+
+// reset takes back what an empty value takes back; where it is not certain that systemd gets to
+// it, what it would take back is no more certain.
+func (m *merger) reset(list []Assignment) []Assignment {
+	doubt := m.settings.doubted(m.file, m.line)
+	if doubt == "" {
+		return nil
+	}
+	for i := range list {
+		list[i].Unsure = firstOf(list[i].Unsure, doubt)
+	}
+	return list
 }
 
 // endOfFile notes a line because of which systemd reads no further: of a drop-in the rest is lost,
@@ -189,7 +214,8 @@ func (m *merger) takePerson(key, value string) bool {
 }
 
 func (m *merger) assignment(kind Kind, key, value, unsure string) Assignment {
-	return Assignment{Key: key, Value: value, File: m.file, Line: m.line, Kind: kind, Unsure: unsure}
+	return Assignment{Key: key, Value: value, File: m.file, Line: m.line, Kind: kind,
+		Unsure: firstOf(m.settings.doubted(m.file, m.line), unsure)}
 }
 
 // words splits a line, expands every word and hands it on; what comes after a quote that is not
@@ -215,7 +241,7 @@ func (m *merger) words(line string, rule wordRule, take func(word, unsure string
 
 func (m *merger) takeFile(value string) {
 	if value == "" {
-		m.files = nil
+		m.files = m.reset(m.files)
 		return
 	}
 	pattern, unsure, ok := m.specifiers.expand(value)

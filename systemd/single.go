@@ -38,19 +38,21 @@ func (s *Settings) Last(section, key string) Single {
 					out.Refused = append(out.Refused, value)
 				}
 			case line.Value == "" && rule.empty == resets:
-				out = Single{Refused: out.Refused}
+				if doubt := s.doubted(file.Path, line.Number); doubt != "" {
+					out.Unsure = firstOf(out.Unsure, doubt)
+				} else {
+					out = Single{Refused: out.Refused}
+				}
 			case line.Value == "", rule.bad != nil && rule.bad(line.Value):
 				out.Refused = append(out.Refused, value)
 			default:
 				if out.File != "" {
 					out.Hides = slices.Insert(out.Hides, 0, out.Value)
 				}
+				out.Value, out.Unsure = value, s.doubted(file.Path, line.Number)
 				if newer := newerValues[key+"="+line.Value]; newer != "" {
-					out.Unsure = "systemd before " + newer + " passes over " + key + "=" + line.Value
-				} else {
-					out.Unsure = ""
+					out.Unsure = firstOf(out.Unsure, "systemd before "+newer+" passes over "+key+"="+line.Value)
 				}
-				out.Value = value
 			}
 		}
 	}

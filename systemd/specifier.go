@@ -116,6 +116,23 @@ func (s Specifiers) expand(text string) (value, unsure string, ok bool) {
 	return out.String(), unsure, true
 }
 
+// doubtful says whether a text has a specifier that not every systemd knows: one that does not
+// refuses the text.
+func (s Specifiers) doubtful(text string) bool {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '%' {
+			continue
+		}
+		i++
+		_, have := s[text[i]]
+		letter := text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z'
+		if letter && !have && strings.IndexByte(known, text[i]) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func firstOf(a, b string) string {
 	if a != "" {
 		return a
@@ -127,15 +144,11 @@ func firstOf(a, b string) string {
 // the folders of systemd's. For a user manager they come from its own environment, which may say
 // something else than ours does.
 func (m *Manager) Specifiers(ctx context.Context) (Specifiers, error) {
-	all, err := m.all(ctx, managerPath, managerInterface)
-	if err != nil {
-		return nil, fmt.Errorf("read the properties of the %s manager: %w", m.Scope(), err)
-	}
-	version := majorVersion(get[string](all, "Version"))
+	version := majorVersion(get[string](m.about, "Version"))
 	if m.Scope() == ScopeSystem {
 		return systemSpecifiers(), nil
 	}
-	return userSpecifiers(m.uid, version, environmentMap(all)), nil
+	return userSpecifiers(m.uid, version, environmentMap(m.about)), nil
 }
 
 // Environment is what the manager hands to every process that it starts, before the unit's own

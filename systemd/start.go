@@ -22,6 +22,8 @@ type StartCommand struct {
 	// Unsure says why Path or Argv are not certain, or even that there is the command; "" when
 	// they are.
 	Unsure string
+
+	doubt string // why systemd may take the command for an error
 }
 
 // NoVariables says whether the prefix turns the replacing of variables off.
@@ -84,6 +86,10 @@ func (c *StartCommand) resolve(specifiers Specifiers) *commandError {
 		}
 		if len(value) > maxPath {
 			unsure = firstOf(unsure, "systemd before 251 takes no word longer than 4095 bytes")
+			c.doubt = firstOf(c.doubt, unsure)
+		}
+		if specifiers.doubtful(text) {
+			c.doubt = firstOf(c.doubt, unsure)
 		}
 		c.Unsure = firstOf(c.Unsure, unsure)
 		return value, nil
@@ -98,10 +104,12 @@ func (c *StartCommand) resolve(specifiers Specifiers) *commandError {
 	case c.Unsure != "":
 	case strings.HasPrefix(file, "|"):
 		c.Unsure = "systemd before 258 does not know the prefix |"
+		c.doubt = c.Unsure
 	case what != "":
 		return &commandError{what: what, fatal: true}
 	case strings.HasSuffix(file, "/."), strings.HasSuffix(file, "/.."):
 		c.Unsure = "a newer systemd refuses a program that is a folder"
+		c.doubt = c.Unsure
 	}
 	c.Path = simplify(file)
 	if !strings.Contains(c.Prefix, "@") {

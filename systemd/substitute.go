@@ -24,6 +24,9 @@ func (s *Settings) Argv(c StartCommand, inherited map[string]string) (argv []str
 			argv = append(argv, r.inside(word))
 		}
 	}
+	if len(argv) == 0 {
+		r.doubt("no word is left, not even the name of the process")
+	}
 	return argv, r.unsure
 }
 
