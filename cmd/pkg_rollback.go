@@ -1,12 +1,14 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 func newPkgRollbackCommand(a *app) *cobra.Command {
@@ -40,6 +42,9 @@ its block. Where nothing was rolled back it says so and changes nothing (0). Don
 			}
 			h := a.host()
 			unit, err := a.unit(cmd.Context(), h, args)
+			if errors.Is(err, systemd.ErrNoBus) {
+				unit, err = a.onlySwitched(h, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -54,6 +59,18 @@ its block. Where nothing was rolled back it says so and changes nothing (0). Don
 	f.BoolVar(&opts.Restart, "restart", false, "restart the service too, and check its answers")
 	f.DurationVar(&opts.Watch, "watch", defaultWatch, "how long to watch the service after its restart")
 	return c
+}
+
+// onlySwitched is the one unit of this host with files of ours, where no manager can be asked for the services.
+func (a *app) onlySwitched(h *fleet.Host, asked error) (string, error) {
+	switched, err := h.Switched()
+	switch {
+	case err != nil || len(switched) == 0:
+		return "", asked
+	case len(switched) > 1:
+		return "", usagef("%d services of this host were switched, name one: %s", len(switched), strings.Join(switched, ", "))
+	}
+	return switched[0], nil
 }
 
 // maxReason bounds what a drop-in keeps of a reason, in bytes.

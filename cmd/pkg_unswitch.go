@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/fleet"
 )
 
 func newPkgUnblockCommand(a *app) *cobra.Command {
@@ -25,11 +27,25 @@ func newPkgUnswitchCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "unswitch UNIT", Short: "Remove every trace of ours from a unit", Args: between(1, 1),
 		ValidArgsFunction: a.completeUnits,
-		Long: `Remove our drop-in and what lies beside it, and reload. The unit is then as its owner wrote
-it; what runs is not touched.`,
+		Long: `Remove our drop-in and what lies beside it, a hold too, and reload. The unit is then as its
+owner wrote it; what runs is not touched. Works without a bus (written, not loaded), for a
+masked unit, and for one of which only our files are left. Files with lines that are not
+ours are refused and stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := a.host().Unswitch(cmd.Context(), args[0])
-			return a.showOutcome(o, err, args[0]+" is as its owner wrote it")
+			return a.showOutcome(o, err, unswitchSentence(o))
 		},
 	}
+}
+
+func unswitchSentence(o *fleet.Outcome) string {
+	switch {
+	case o == nil:
+		return ""
+	case !o.Changed:
+		return o.Unit + " has nothing of ours: nothing was changed"
+	case !o.Loaded:
+		return o.Unit + ": our files are removed, and that is not loaded: systemd could not be reached"
+	}
+	return o.Unit + " is as its owner wrote it"
 }

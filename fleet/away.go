@@ -47,6 +47,8 @@ func (v *view) away() (w away, done string) {
 		return away{to: a.Package}, fmt.Sprintf("it was adopted and not switched since: there is nothing to roll back (1bit pkg unadopt %s gives it back)", a.Unit)
 	case a.rolledBack():
 		return away{to: a.Package}, fmt.Sprintf("%s was rolled back to %s already", a.RolledBackFrom.Name, a.Package.Name)
+	case a.Rollback == rollbackRemove && a.ServedBefore.same(a.Package):
+		return away{to: a.Package}, onlyItself(a.Package)
 	}
 	w = away{from: v.active.Package, to: v.active.ServedBefore}
 	if v.active.Rollback == rollbackRemove {
@@ -62,6 +64,11 @@ func (v *view) away() (w away, done string) {
 		w.way = wayAway
 	}
 	return w, ""
+}
+
+// onlyItself says that the unit's own files arm the same package: our file is not the way to anything else.
+func onlyItself(p PackageRef) string {
+	return fmt.Sprintf("nothing else served before %s: the unit's own files arm it too", p.Name)
 }
 
 // further decides where a rollback --again goes: one further back than a rollback goes from here, or than the last
@@ -94,6 +101,8 @@ func (v *view) further() (away, error) {
 	}
 	w := away{from: a.Package, to: t.ref}
 	switch d := v.prev; {
+	case t.remove && t.ref.same(a.Package):
+		return away{}, fmt.Errorf("%w: %s", ErrRefused, onlyItself(a.Package))
 	case t.remove && len(a.Adopted) > 0:
 		return away{}, fmt.Errorf("%w: nothing is further back than what the unit was adopted with", ErrRefused)
 	case t.remove:
@@ -144,7 +153,7 @@ func (v *view) move(env []Assignment, to PackageRef) ([]Assignment, error) {
 }
 
 // anew makes the files of a way that writes both.
-func (s *session) anew(v *view, w *away) error {
+func (s *session) anew(v *view, w *away, reason string) error {
 	if w.undo {
 		if err := v.foreign(); err != nil { // the active file is written again, as .prev
 			return err
@@ -162,7 +171,7 @@ func (s *session) anew(v *view, w *away) error {
 	if !w.undo {
 		next.Act, next.RolledBackFrom = actRollback, w.from
 		next.ServedBefore, next.Rollback = PackageRef{}, rollbackRemove // not known
-		next.block(w.from, blockedByRollback)
+		next.block(w.from, or(reason, blockedByRollback))
 	}
 	var err error
 	if next.Environment, err = v.move(from.Environment, w.to); err != nil {

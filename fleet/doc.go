@@ -49,11 +49,37 @@
 // One exchange of the active file with .prev, which is whole, names the package that served before, and blocks
 // the one that is left. After a first switch there is no earlier file of ours: then the active file is moved onto
 // .prev, where it remembers what is blocked. A file that a rollback put in place says so, and a second rollback
-// changes nothing.
+// changes nothing. Its undoing is the same exchange, or move, once more; a package's own block in its own active file
+// counts for nothing, so no line of it has to change.
 //
 // A return, which follows a failed restart by itself, is no rollback by hand: where there is room it writes the file
 // of the package that comes back as one that a rollback may leave again, and the next .prev with it. Without room
 // it is the same exchange as a rollback.
+//
+// The states that our two files can be in, told apart by the files alone. X is armed or was, Y served before X, W
+// before Y; "X" is the file of a switch, an undo or an adoption, "Y<X" one that came in place of X's.
+//
+//	state         active  .prev  rollback            --again              --undo
+//	bare          -       -      refused             refused              refused
+//	adopted       X       -      nothing to do       refused              nothing to do
+//	first switch  X       -      X moves to .prev    refused              nothing to do
+//	put away      -       X      nothing to do       refused              X moves back
+//	switched      X       Y<X    exchange            W<X, X written       nothing to do
+//	                                                 (no W: X moves to .prev)
+//	rolled back   Y<X     X      nothing to do       W<Y, Y<X written     exchange
+//	                                                 (no W: Y<X moves to .prev)
+//	further       W<Y     Y<X    nothing to do       as from rolled back  exchange
+//	undone        Y<X     W<Y    nothing to do       exchange             X, Y<X written
+//	returned      Y<X     W<Y    exchange            as from switched     X, Y<X written
+//
+// "undone" is what an undo after --again leaves; "returned" says Act=return and may lack its .prev where Y was the
+// first. A .prev that is missing or damaged is written again from what the active file says, as far as that goes. An
+// active file that cannot be read is exchanged with .prev all the same, and --again refuses. Lines of a person's
+// change nothing of this, but that what writes a file anew refuses or puts them aside, and never loses them. What is
+// blocked is passed over wherever a way leads, but for an undo, which lifts the block.
+//
+// What is written is staged and put in place as by a switch, so the rows of the table above hold for it too, and the
+// next command finishes or undoes it. All else is one rename.
 //
 // # Guarantees
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -148,4 +149,20 @@ func (h *Host) exists(unit string) bool {
 func (h *Host) traces(unit string) bool {
 	_, err := os.Lstat(h.holdPath(unit))
 	return err == nil || h.exists(unit) || (pair{h.dropInDir(unit)}).staged()
+}
+
+// Switched lists the units with files of ours, sorted, from the unit folder alone: what a rollback can be asked for
+// where no manager answers.
+func (h *Host) Switched() ([]string, error) {
+	entries, err := os.ReadDir(h.UnitDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var units []string
+	for _, e := range entries {
+		if unit, ok := strings.CutSuffix(e.Name(), ".d"); ok && h.exists(unit) {
+			units = append(units, unit)
+		}
+	}
+	return units, err
 }

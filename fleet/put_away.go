@@ -40,7 +40,7 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 	if w.way == wayExchange && !w.undo {
 		w.file = s.blockIn(files, w, reason, out)
 	}
-	return s.put(ctx, v, w, act, reason, out, func() error {
+	err := s.put(ctx, v, w, act, reason, out, func() error {
 		switch w.way {
 		case wayAnew:
 			return files.renew(w.file, w.left, v.activeData)
@@ -67,6 +67,33 @@ func (s *session) putAway(ctx context.Context, files pair, v *view, w away, act,
 		}
 		return nil
 	})
+	if err == nil && w.undo {
+		s.nearer(files, out)
+	}
+	return err
+}
+
+// nearer brings .prev up to date after the undoing of a rollback --again that passed a package over: the next
+// rollback goes to that one. Where it fails, a rollback goes one further, or makes that file itself.
+func (s *session) nearer(files pair, out *Outcome) {
+	v := &view{place: s.place}
+	if err := v.readPair(files); err != nil || v.prevErr != nil || v.prevEdited != nil {
+		return
+	}
+	a, far := v.active, v.rollbackFile()
+	if a == nil || a.rolledBack() || a.Rollback == rollbackRemove || a.ServedBefore.isZero() || far != nil && a.ServedBefore.same(far.Package) {
+		return
+	}
+	d, err := v.rebuild(a.ServedBefore)
+	if err == nil {
+		if far != nil {
+			d.ServedBefore, d.Rollback = far.Package, rollbackExchange
+		}
+		err = writeDropIn(files, prevName, d)
+	}
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("the way back to %s is not written ahead: %v", a.ServedBefore.Name, err))
+	}
 }
 
 // blockIn sees to it that the file of a rollback blocks what is left, and with the reason where there is one. It was

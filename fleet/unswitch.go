@@ -44,10 +44,9 @@ func (s *session) unblock(ctx context.Context, name string, out *Outcome) error 
 		lone.Blocks, lone.Lifted = without(lone.Blocks, ref), lone.Lifted || lone.Package.same(ref)
 		return writeDropIn(files, prevName, lone)
 	}
-	// .prev first: neither the rollback nor the undo that puts it in place must bring the block back. The one that
-	// a rollback sets itself stays.
+	// .prev first: neither the rollback nor the undo that puts it in place must bring the block back.
 	if d := v.prev; d != nil {
-		if _, has := blocked(d.Blocks, ref); has && (!d.rolledBack() || !d.RolledBackFrom.same(ref)) {
+		if _, has := blocked(d.Blocks, ref); has {
 			d.Blocks = without(d.Blocks, ref)
 			if err := writeDropIn(files, prevName, d); err != nil {
 				return err
@@ -57,6 +56,9 @@ func (s *session) unblock(ctx context.Context, name string, out *Outcome) error 
 	v.active.Blocks = without(v.active.Blocks, ref)
 	if err := writeDropIn(files, dropInName, v.active); err != nil {
 		return err
+	}
+	if s.m == nil {
+		return nil
 	}
 	return s.reload(ctx) // nothing it reads has changed, but it would ask for one
 }
