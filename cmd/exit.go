@@ -87,6 +87,7 @@ var errorClasses = []errorClass{
 	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},
 	{systemd.ErrNoBus, exitFailed, ""},
 	{fleet.ErrRefused, exitRefused, ""},
+	{fleet.ErrName, exitUsage, ""},
 	{fleet.ErrBusy, exitBusy, "try again when the other command has ended"},
 	{fleet.ErrReturned, exitFailed, ""},
 	{fs.ErrNotExist, exitNotFound, ""},

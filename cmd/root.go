@@ -49,7 +49,7 @@ func newPkgCommand(a *app) *cobra.Command {
 		newPkgBuildCommand(a), newPkgInspectCommand(a), newPkgDiffCommand(a), newPkgInstallCommand(a), newPkgImportCommand(a),
 		newPkgListCommand(a), newPkgVerifyCommand(a), newPkgRemoveCommand(a), newPkgGCCommand(a),
 		newPkgStatusCommand(a), newPkgSwitchCommand(a), newPkgRestartCommand(a), newPkgRollbackCommand(a),
-		newPkgAdoptCommand(a), newPkgUnadoptCommand(a),
+		newPkgAdoptCommand(a), newPkgUnadoptCommand(a), newPkgServiceCommand(a),
 		newPkgProposeCommand(a), newPkgHoldCommand(a), newPkgUnholdCommand(a), newPkgUnblockCommand(a), newPkgUnswitchCommand(a), newPkgHistoryCommand(a),
 	)
 	return c
