@@ -83,6 +83,7 @@ func runInside(t *testing.T) {
 		"adopt: spellings":                      testAdoptSpellings,
 		"adopt: refusals":                       testAdoptRefusals,
 		"adopt: drift":                          testAdoptDrift,
+		"service new":                           testServiceNew,
 		"consent":                               testConsent,
 		"hold":                                  testHold,
 		"propose":                               testPropose,

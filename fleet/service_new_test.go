@@ -138,7 +138,7 @@ func FuzzNewServiceArguments(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, one, two string) {
-		if !utf8.ValidString(one+two) || strings.ContainsRune(one+two, 0) || len(one)+len(two) > 4000 {
+		if !utf8.ValidString(one) || !utf8.ValidString(two) || strings.ContainsRune(one+two, 0) || len(one)+len(two) > 4000 {
 			t.Skip()
 		}
 		h := &Host{Scope: systemd.ScopeUser}

@@ -10,11 +10,7 @@ import (
 	"strings"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
-	"golang.org/x/sync/errgroup"
 )
-
-// concurrentCalls limits how many D-Bus calls are on their way at a time.
-const concurrentCalls = 16
 
 // Services lists the services of the manager: those that are loaded and those that have a file in
 // its search path, sorted, without templates. An alias that is not loaded is listed under its own
@@ -53,38 +49,4 @@ func (m *Manager) list(ctx context.Context, method string, args ...any) ([]sdbus
 	var units []sdbus.UnitStatus
 	err := m.call(ctx, method, args, &units)
 	return units, err
-}
-
-// Pending lists the loaded units, of any kind, whose files have changed since: what a reload
-// would take up besides our own edit. systemd does not see the first drop-in of a unit that had
-// none, so an empty answer is no proof.
-func (m *Manager) Pending(ctx context.Context) ([]string, error) {
-	units, err := m.list(ctx, "ListUnits")
-	if err != nil {
-		return nil, fmt.Errorf("list the loaded units: %w", err)
-	}
-	pending := make([]bool, len(units))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrentCalls)
-	for i, unit := range units {
-		group.Go(func() error {
-			value, err := m.property(ctx, unit.Path, unitInterface, "NeedDaemonReload")
-			if isNoUnit(err) {
-				return nil // unloaded since
-			}
-			pending[i], _ = value.(bool)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("ask the loaded units for pending edits: %w", err)
-	}
-	var names []string
-	for i, unit := range units {
-		if pending[i] {
-			names = append(names, unit.Name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // UnitFiles is what lies in a manager's unit folders, by name: what it would find for a service,
@@ -265,9 +267,15 @@ func (f *UnitFiles) foldersOlderThan(since time.Time) bool {
 	return f.older
 }
 
-// clockStep is how far a file's time may lag behind the clock, with room to spare: it is taken
-// from the last tick.
-const clockStep = 20 * time.Millisecond
+// clockStep is how far a file's time may lag behind the clock: it is taken from the last tick. Twice
+// that leaves room for a late one.
+func clockStep() time.Duration {
+	var tick unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_REALTIME_COARSE, &tick); err != nil {
+		return 20 * time.Millisecond
+	}
+	return 2 * time.Duration(tick.Nano())
+}
 
 // olderThan says whether a file, and what it is a link to, was last changed before a time.
 func olderThan(path string, since time.Time) bool {
@@ -277,7 +285,7 @@ func olderThan(path string, since time.Time) bool {
 			return false
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || !time.Unix(st.Ctim.Unix()).Add(clockStep).Before(since) {
+		if !ok || !time.Unix(st.Ctim.Unix()).Add(clockStep()).Before(since) {
 			return false
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
