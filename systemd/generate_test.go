@@ -33,7 +33,7 @@ var (
 	escapeBits    = []string{`\\`, `\"`, `\'`, `\s`, `\t`, `\n`, `\x41`, `\x25h`, `\u00e9`, `\U0001f600`, `\101`, `\a`}
 	badBits       = []string{`\q`, `\x4`, `\xg1`, `\400`, `\000`, `\x00`, `\ud800`, `\ufffe`, `\xff`, `\7`, "%4", "%9x"}
 	specifierBits = []string{"%h", "%u", "%U", "%t", "%n", "%N", "%p", "%P", "%i", "%I", "%j", "%J", "%f", "%y", "%Y",
-		"%E", "%S", "%C", "%L", "%h", "%n", "%i", "%p", "%b", "%H", "%k"}
+		"%E", "%S", "%C", "%L", "%h", "%n", "%i", "%p", "%I", "%I", "%I", "%b", "%H", "%k"}
 	instances = []string{"one", `a\x2db`, "gpu-0", "x-y-z", `weird\x`, "-"}
 )
 
@@ -111,7 +111,7 @@ func (g *generator) line() string {
 		return pick(g, []string{"[Unit]\nDescription=x\n[Service]", "[X-Mine]\nEnvironment=A=lost\n[Service]",
 			"[Service ]\nEnvironment=A=lost\n[Service]", "[service]\nEnvironment=A=lost\n[Service]"})
 	case n < 88:
-		return pick(g, []string{"environment=A=lost", "no equals sign", "=A=lost", "Environment A=lost", "Environmentx=A=lost"})
+		return pick(g, []string{"environment=A=lost", "ENVIRONMENT=B=lost", "no equals sign", "=A=lost", "Environment A=lost", "Environmentx=A=lost"})
 	default:
 		return "EnvironmentFile=" + g.envFileName()
 	}
@@ -168,7 +168,7 @@ func (g *generator) set(number int) unitSet {
 	s := unitSet{dropIns: map[string]string{}, envFiles: map[string]string{}}
 	stem := fmt.Sprintf("gen-%d", number)
 	s.name, s.fragment = stem+".service", stem+".service"
-	if g.chance(30) {
+	if g.chance(40) {
 		s.name, s.fragment = stem+"@"+pick(g, instances)+".service", stem+"@.service"
 	}
 	mark := ""
@@ -179,7 +179,8 @@ func (g *generator) set(number int) unitSet {
 	if g.chance(15) {
 		kind = pick(g, []string{"", "Type=simple\n", "Type=exec\n", "Type=exec\nType=oneshoot\n"})
 	}
-	s.unit = mark + "[Service]\n" + kind + "ExecStart=" + g.command() + "\n" + g.text(g.IntN(4))
+	s.unit = mark + "[Service]\n" + kind + "ExecStart=" + g.command() + "\n" + g.text(g.IntN(4)) +
+		"\n[Unit]\nStartLimitBurst=1\n" // whatever Restart= says
 	for range g.IntN(4) {
 		folder := pick(g, []string{s.name, s.name, s.fragment})
 		head := "[Service]\n"
