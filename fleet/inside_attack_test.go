@@ -158,6 +158,14 @@ func testState(t *testing.T, in *inside) {
 		if err != nil || !out.Changed || !out.Loaded || out.Armed.Package != "hrx-aaa0001" {
 			t.Errorf("%s: rollback: %s, %v", name, show(out), err)
 		}
+		for _, opts := range []fleet.RollbackOptions{undo, {}} {
+			if !strings.HasSuffix(name, "folder") { // the others are alike
+				break
+			}
+			if out, err := h.Rollback(t.Context(), s.unit, opts); err != nil || !out.Changed || !out.Loaded {
+				t.Errorf("%s: %+v: %s, %v", name, opts, show(out), err)
+			}
+		}
 		if out, err := h.Restart(t.Context(), s.unit, 0); err != nil {
 			t.Errorf("%s: restart: %s, %v", name, show(out), err)
 		}
@@ -195,6 +203,8 @@ func testPackageGone(t *testing.T, in *inside) {
 		return in.host.Rollback(t.Context(), s.unit, fleet.RollbackOptions{})
 	}
 	s.fails("rollback to a touched package", packager.ErrIntegrity, []string{"hrx-bbb0002", "llama-server", "to hrx-aaa0001, with: 1bit pkg rollback --again gone.service"}, rollback)
+	s.want(s.back(again).Service, "aaa0001", "bbb0002", "bbb0002", true) // as it says
+	s.want(s.back(undo).Service, "ccc0003", "bbb0002", "bbb0002", true)
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)
 	}

@@ -40,21 +40,28 @@ func testFullDisk(t *testing.T, in *inside) {
 	in2.host = &h
 	s.inside = &in2
 	s.restartOn("bbb0002")
-	s.switchTo("ccc0003")
+	s.restartOn("ccc0003")
+	s.switchTo("aaa0001")
 	filler, filler2 := s.path(s.unit+".d", "filler"), filepath.Join(h.StateDir, "filler")
 	s.fill(filler)
 	s.fill(filler2)
 	s.fails("a switch on a full disk", syscall.ENOSPC, nil, func() (*fleet.Outcome, error) {
-		return h.Switch(t.Context(), s.unit, in.pkgs["aaa0001"], fleet.SwitchOptions{})
+		return h.Switch(t.Context(), s.unit, in.pkgs["bbb0002"], fleet.SwitchOptions{})
 	})
+	further := func() (*fleet.Outcome, error) { return h.Rollback(t.Context(), s.unit, again) }
+	s.fails("one further back at once", syscall.ENOSPC, []string{"no room"}, further)
 	out := s.rollback()
-	s.want(out.Service, "bbb0002", "bbb0002", "bbb0002", false)
-	if !out.Loaded || !out.Changed {
+	s.want(out.Service, "ccc0003", "ccc0003", "ccc0003", false)
+	if !out.Loaded || !out.Changed || blocks(out.Service) != "aaa0001: rolled back" {
 		t.Errorf("rollback: %s", show(out))
 	}
-	if again := s.rollback(); again.Changed {
-		t.Errorf("a second rollback changed something: %s", show(again))
+	s.stays()
+	files := s.snapshot()
+	if _, err := further(); !errors.Is(err, syscall.ENOSPC) || s.snapshot() != files {
+		t.Errorf("one further back: %v, files %s, before %s", err, s.snapshot(), files)
 	}
+	s.want(s.back(undo).Service, "aaa0001", "ccc0003", "ccc0003", true)
+	s.want(s.rollback().Service, "ccc0003", "ccc0003", "ccc0003", false)
 	// The first switch of a unit is rolled back there as well.
 	if err := errors.Join(os.Remove(filler), os.Remove(filler2)); err != nil {
 		t.Fatal(err)
@@ -62,11 +69,16 @@ func testFullDisk(t *testing.T, in *inside) {
 	if _, err := h.Unswitch(t.Context(), s.unit); err != nil {
 		t.Fatal(err)
 	}
-	s.switchTo("ccc0003")
+	s.switchTo("bbb0002")
 	s.fill(filler)
 	out = s.rollback()
-	s.want(out.Service, "aaa0001", "bbb0002", "bbb0002", true)
+	s.want(out.Service, "aaa0001", "ccc0003", "ccc0003", true)
 	s.wantFiles("filler", prev)
+	s.want(s.back(undo).Service, "bbb0002", "ccc0003", "ccc0003", true)
+	out = s.rollback()
+	if s.want(out.Service, "aaa0001", "ccc0003", "ccc0003", true); blocks(out.Service) != "bbb0002: rolled back" {
+		t.Errorf("blocked: %s", blocks(out.Service))
+	}
 }
 
 func testNoBus(t *testing.T, in *inside) {

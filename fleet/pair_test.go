@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -145,7 +146,7 @@ func TestRevert(t *testing.T) {
 					t.Errorf("%s: after the swap .prev is %q, %v", name, got, err)
 				}
 			}
-			if err := p.revert(next, before[dropInName]); err != nil {
+			if err := errors.Join(p.revert(next, before[dropInName]), p.clean()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			if diff := cmp.Diff(sums(before), contents(t, p)); diff != "" {
