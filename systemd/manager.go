@@ -19,6 +19,7 @@ type Manager struct {
 	jobs  func() (*jobQueue, error) // made when the first job is queued: it hears every signal of the manager
 	end   context.CancelFunc
 
+	about      map[string]godbus.Variant // the manager's own properties at the time of the connection
 	searchPath []string
 }
 
@@ -62,14 +63,21 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	}
 	m := &Manager{calls: calls, end: end}
 	m.jobs = sync.OnceValues(func() (*jobQueue, error) { return newJobQueue(calls, d) })
-	// A bus can be there without a manager on it (dbus-run-session): only an answer counts.
-	value, err := m.property(ctx, managerPath, managerInterface, "UnitPath")
+	// A bus can be there without a manager on it (dbus-run-session): only an answer counts. The two questions go
+	// together: systemd may read one with the end of the handshake, and then looks at it only when more comes.
+	object := calls.Object(destination, managerPath)
+	first := object.GoWithContext(ctx, getProperty, 0, make(chan *godbus.Call, 1), managerInterface, "UnitPath")
+	m.about, err = m.all(ctx, managerPath, managerInterface)
+	var value godbus.Variant
+	if ferr := (<-first.Done).Store(&value); ferr != nil {
+		err = ferr
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	searchPath, ok := value.([]string)
+	searchPath, ok := value.Value().([]string)
 	if err == nil && !ok {
-		err = fmt.Errorf("the search path is answered with %T", value)
+		err = fmt.Errorf("the search path is answered with %T", value.Value())
 	}
 	if err != nil {
 		m.Close()

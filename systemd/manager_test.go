@@ -204,60 +204,6 @@ func testStartLimit(t *testing.T) {
 	mustRun(t, m.Start, "t-limit", "done")
 }
 
-func testPending(t *testing.T) {
-	m := connectHere(t)
-	install(t, m, map[string]string{
-		"t-edited.service": "[Service]\nExecStart=/bin/sleep 1000\n",
-		"t-other.service":  "[Service]\nExecStart=/bin/sleep 1000\n",
-	})
-	pending := func() bool {
-		t.Helper()
-		names, err := m.Pending(limited(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(names, "t-other.service") {
-			t.Errorf("pending: %q", names)
-		}
-		u := unitNow(t, m, "t-edited")
-		if u.NeedDaemonReload != slices.Contains(names, "t-edited.service") {
-			t.Errorf("the unit says %v, pending are %q", u.NeedDaemonReload, names)
-		}
-		return u.NeedDaemonReload
-	}
-	for _, name := range []string{"t-edited", "t-other"} {
-		mustRun(t, m.Start, name, "done")
-	}
-	if pending() {
-		t.Error("pending before any edit")
-	}
-	path := filepath.Join(userUnitDir(t), "t-edited.service")
-	writeFile(t, path, "[Service]\nExecStart=/bin/sleep 1000\nEnvironment=A=1\n")
-	later := time.Now().Add(time.Hour) // systemd goes by the time of the file
-	if err := os.Chtimes(path, later, later); err != nil {
-		t.Fatal(err)
-	}
-	if !pending() {
-		t.Error("not pending after an edit")
-	}
-	reload(t, m)
-	if pending() {
-		t.Error("pending after a reload")
-	}
-
-	// The first drop-in of a unit is not noticed; the disk tells.
-	writeFile(t, filepath.Join(userUnitDir(t), "t-edited.service.d/zz.conf"), "[Service]\nEnvironment=A=2\n")
-	t.Cleanup(func() { os.RemoveAll(filepath.Join(userUnitDir(t), "t-edited.service.d")) })
-	u := unitNow(t, m, "t-edited")
-	again, err := u.Rescan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(u.DropInPaths) != 0 || len(again.DropInPaths) != 1 {
-		t.Errorf("loaded %q, on disk %q", u.DropInPaths, again.DropInPaths)
-	}
-}
-
 func testWaitBrokenOff(t *testing.T) {
 	m := connectHere(t)
 	install(t, m, map[string]string{"t-long.service": "[Service]\nType=oneshot\nExecStart=/bin/sleep 1000\n"})
