@@ -100,6 +100,9 @@ func (p *fileParser) run() {
 			return
 		}
 		if start := bytes.TrimLeft(line, whitespace); len(start) > 0 && in(commentStarts, start[0]) {
+			if opensQuote(joined) {
+				p.problem(number, false, "a comment, although it stands between quotes: "+string(bytes.TrimRight(start, whitespace)))
+			}
 			continue
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte(byteOrderMark)); ok && !marked {
@@ -125,6 +128,22 @@ func (p *fileParser) run() {
 	if joined != nil {
 		p.parseLine(string(joined), start)
 	}
+}
+
+// opensQuote says whether a value so far ends between quotes.
+func opensQuote(value []byte) bool {
+	var quote byte
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '\\':
+			i++
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		}
+	}
+	return quote != 0
 }
 
 // endsEscaped says whether the last byte of a line is a backslash that no backslash escapes.

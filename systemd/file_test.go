@@ -84,7 +84,7 @@ func TestFileGet(t *testing.T) {
 // FuzzParseFile: what was read and is written again, one assignment a line, reads the same; and
 // the places are in order and in the file.
 func FuzzParseFile(f *testing.F) {
-	for _, c := range unitCases {
+	for _, c := range unitCases() {
 		for _, text := range c.files {
 			if len(text) < 1<<12 {
 				f.Add([]byte(text))

@@ -132,6 +132,9 @@ func (m *merger) takeCommands(key, value string) bool {
 	commands, bad := parseCommands(value, m.specifiers)
 	doubt := m.settings.doubted(m.file, m.line)
 	for i, c := range commands {
+		if len(c.Argv) > 1 && c.Argv[1] == "(deleted)" {
+			m.problem(false, `"(deleted)" is a word of the command: it came from the link of a process whose program was gone`)
+		}
 		commands[i].Unsure = firstOf(doubt, c.Unsure)
 		if c.doubt != "" && !strings.Contains(c.Prefix, "-") {
 			m.doubt(c.doubt)

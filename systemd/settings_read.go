@@ -62,6 +62,7 @@ func ReadSettings(u *Unit, specifiers Specifiers, edits ...Edit) (*Settings, err
 				return nil, fmt.Errorf("read the settings of %s: %w", u.ID, err)
 			case err != nil:
 				lost = append(lost, Problem{File: name, What: fmt.Sprintf("left out: %v", err)})
+				lost = append(lost, u.hiddenBy(name)...)
 				continue
 			}
 		}
@@ -69,8 +70,12 @@ func ReadSettings(u *Unit, specifiers Specifiers, edits ...Edit) (*Settings, err
 		if err != nil {
 			return nil, fmt.Errorf("read the settings of %s: %w", u.ID, err)
 		}
+		if file.Empty {
+			lost = append(lost, u.hiddenBy(name)...)
+		}
 		files = append(files, file)
 	}
+	lost = append(lost, u.linkedFolders()...)
 	settings := Effective(files, ReadEnvironmentFiles, specifiers.forUnit(u.ID, u.FragmentPath))
 	settings.Problems = append(lost, settings.Problems...)
 	return settings, nil
