@@ -29,7 +29,9 @@ type pkgServiceNewOptions struct {
 func newPkgServiceNewCommand(a *app) *cobra.Command {
 	var opts pkgServiceNewOptions
 	c := &cobra.Command{
-		Use:   "new NAME [--package ID] -- PROGRAM ARGS…",
+		Use:                   "new NAME [--package ID] -- PROGRAM ARGS…",
+		DisableFlagsInUseLine: true,
+
 		Short: "Write a unit that starts a program of a package",
 		Long: `Write a unit that starts a program of a package: 1bit, llama-server, or another entry point
 of it (see 1bit pkg inspect). Program and libraries come from the package over variables, so
