@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -179,8 +180,9 @@ func testPending(t *testing.T) {
 	t.Cleanup(func() {
 		os.RemoveAll(dir + "/t-edited.service.d")
 		os.RemoveAll(dir + "/t-inst@.service.d")
-		mustRun(t, m.Stop, "t-inst@one", "done")
-		reload(t, m)
+		if _, err := m.Stop(context.Background(), "t-inst@one"); err != nil {
+			t.Error(err)
+		}
 	})
 	path := func(name string) string { return filepath.Join(dir, name) }
 	longAgo := time.Now().Add(-time.Hour)
