@@ -108,6 +108,11 @@ func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err erro
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // whoever held it has removed it
 		}
+		if errors.Is(err, ErrBusy) {
+			if who := holder(h.proc(), dir); who != "" {
+				err = fmt.Errorf("%w: %s holds it", err, who)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("lock the drop-in folder of %s: %w", unit, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -379,5 +380,104 @@ func TestBlockByDigest(t *testing.T) {
 	}
 	if _, is := blocked(v.blocks(), other); is {
 		t.Error("another build of that name is blocked")
+	}
+}
+
+// A removal of packages holds a rollback up for a moment only. An undo goes to a package that no file of the unit
+// keeps from being removed, and has to wait.
+func TestRollbackWhileTheStoreIsLocked(t *testing.T) {
+	u := newUnitFiles(t, "a", "b", "c")
+	for _, act := range []string{"+b", "c"} {
+		if err := u.do(act); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock := func(name string) func() {
+		t.Helper()
+		f, err := os.Open(name)
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { f.Close() }
+	}
+	if err := os.WriteFile(filepath.Join(u.h.StateDir, "store.lock"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	free := lock(filepath.Join(u.h.StateDir, "store.lock"))
+	out, err := u.rollback(RollbackOptions{})
+	if err != nil || u.armed() != "b" || !strings.Contains(strings.Join(out.Notes, "\n"), "the store is not locked meanwhile") {
+		t.Errorf("rollback: %v, %s is armed", err, u.armed())
+	}
+	files := u.snapshot()
+	if _, err := u.rollback(RollbackOptions{Undo: true}); !errors.Is(err, store.ErrBusy) || !maps.Equal(u.snapshot(), files) {
+		t.Errorf("undo: %v", err)
+	}
+	free()
+	// A command that hangs with the unit's lock ends it after a while.
+	u.h.LockWait = 20 * time.Millisecond
+	free = lock(u.files().dir)
+	if _, err := u.rollback(RollbackOptions{Undo: true}); !errors.Is(err, ErrBusy) || !maps.Equal(u.snapshot(), files) {
+		t.Errorf("undo while another command works on the unit: %v", err)
+	}
+	free()
+	if _, err := u.rollback(RollbackOptions{Undo: true}); err != nil || u.armed() != "c" {
+		t.Errorf("undo: %v, %s is armed", err, u.armed())
+	}
+}
+
+// The owner is asked with what would change, and not where nothing does.
+func TestRollbackAsks(t *testing.T) {
+	u := newUnitFiles(t, "a", "b", "c")
+	for _, act := range []string{"+b", "c"} {
+		if err := u.do(act); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked []string
+	answer := error(nil)
+	u.h.Authorise = func(act string, notes []string) error {
+		asked = append(asked, act+"; "+strings.Join(notes, "; "))
+		return answer
+	}
+	for _, tt := range []struct {
+		opts RollbackOptions
+		want string
+	}{
+		{RollbackOptions{Undo: true}, ""},
+		{RollbackOptions{}, "roll back llm.service; it goes from hrx-c to hrx-b, and hrx-c is blocked for it"},
+		{RollbackOptions{}, ""},
+		{RollbackOptions{Undo: true}, "undo the rollback of llm.service; it goes from hrx-b to hrx-c, whose block is lifted"},
+		{RollbackOptions{Again: true}, "roll back llm.service one further; it goes from hrx-c to hrx-a, and hrx-c is blocked for it"},
+		{RollbackOptions{Again: true}, ""},
+	} {
+		asked = nil
+		if _, err := u.rollback(tt.opts); err != nil && !errors.Is(err, ErrRefused) {
+			t.Fatal(err)
+		}
+		if got := strings.Join(asked, "|"); got != tt.want {
+			t.Errorf("%+v: asked %q, want %q", tt.opts, got, tt.want)
+		}
+	}
+	answer = fmt.Errorf("%w: the owner said no", ErrRefused)
+	files := u.snapshot()
+	if _, err := u.rollback(RollbackOptions{Undo: true}); !errors.Is(err, ErrRefused) || !maps.Equal(u.snapshot(), files) {
+		t.Errorf("against the owner: %v", err)
+	}
+	// While he thinks, another command moves the unit.
+	u.h.Authorise = nil
+	if _, err := u.rollback(RollbackOptions{Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	u.h.Authorise = func(string, []string) error {
+		other := *u.h
+		other.Authorise = nil
+		_, err := other.Rollback(t.Context(), modelUnit, RollbackOptions{Again: true})
+		return err
+	}
+	if _, err := u.rollback(RollbackOptions{}); !errors.Is(err, ErrRefused) || u.armed() != "a" {
+		t.Errorf("moved meanwhile: %v, %s is armed", err, u.armed())
 	}
 }
