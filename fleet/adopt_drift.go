@@ -78,8 +78,16 @@ func (v *view) hidden(lines []ownLine) []ownLine {
 	return out
 }
 
-// warnDrift adds what has changed since the unit was adopted, and what to do.
-func (v *view) warnDrift(s *Service) {
+// describeAdoption adds the lines that adopt took over, what has changed about them since, and what to do.
+func (v *view) describeAdoption(s *Service) {
+	for _, o := range v.active.Adopted {
+		s.Adopted = append(s.Adopted, AdoptedLine{o.File, o.Line})
+	}
+	if len(v.active.Start) > 0 {
+		for _, l := range inForce(ownLines(v.disk, v.path), "Service", "ExecStart") {
+			s.Shadowed = append(s.Shadowed, Place{File: l.file, Line: l.Number, Value: l.Value, Setting: l.Key})
+		}
+	}
 	for _, what := range v.drift() {
 		s.warn("it was adopted, and since then %s, which has no effect: to take it over, 1bit pkg unadopt %s, then adopt it again", what, s.Unit)
 	}

@@ -240,6 +240,13 @@ func testAdoptDrift(t *testing.T, in *inside) {
 	out, err := in.host.Switch(t.Context(), s.unit, two, fleet.SwitchOptions{})
 	s.do("switch", out, err) // what was taken over is remembered from then on
 	at := s.path(s.unit + ".d/hrx.conf")
+	st := s.status()
+	if len(st.Adopted) != 2 || st.Adopted[0].File != s.path(s.unit) || st.Adopted[0].Line != 3 || st.Adopted[1].File != at || st.Adopted[1].Line != 2 {
+		t.Errorf("adopted %s", show(st.Adopted))
+	}
+	if !slices.ContainsFunc(st.Shadowed, func(p fleet.Place) bool { return p.File == s.path(s.unit) && p.Setting == "ExecStart" }) {
+		t.Errorf("shadowed %s", show(st.Shadowed))
+	}
 	for _, tt := range []struct {
 		name, unit, hrx string
 		more            string // another drop-in

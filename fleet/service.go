@@ -29,6 +29,8 @@ type Service struct {
 
 	State      string `json:"state"`       // systemd's ActiveState and SubState, as "active (running)"
 	RolledBack string `json:"rolled_back"` // the package that the last act rolled back from, else ""
+
+	Adopted []AdoptedLine `json:"adopted"` // the lines of the unit's own files that adopt took over
 }
 
 // Setting is one part of a binding: a variable, or a word of ExecStart or WorkingDirectory, that points into a package.
@@ -95,6 +97,12 @@ type Hold struct {
 	Until  *time.Time `json:"until"` // null: until somebody lifts it
 	By     string     `json:"by"`
 	At     time.Time  `json:"at"`
+}
+
+// AdoptedLine is a line that adopt took over, as it was then.
+type AdoptedLine struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
 }
 
 // Refused is a package that the service must not be switched to.
@@ -164,6 +172,9 @@ func (s Service) withLists() Service {
 	}
 	if s.Blocked == nil {
 		s.Blocked = []Refused{}
+	}
+	if s.Adopted == nil {
+		s.Adopted = []AdoptedLine{}
 	}
 	if s.Warnings == nil {
 		s.Warnings = []string{}

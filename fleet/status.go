@@ -210,8 +210,8 @@ func (h *Host) describeOurs(v *view, s *Service) {
 		s.OverriddenBy = &Place{File: a.File, Line: a.Line, Value: a.Value, Setting: key, Of: v.of(a.File)}
 		s.warn("something wins over our drop-in: %s", describe(key, a))
 	}
-	v.warnDrift(s)
 	s.Shadowed = shadowed(v.settings, v.path, d)
+	v.describeAdoption(s)
 	for i := range s.Shadowed {
 		s.Shadowed[i].Of = v.of(s.Shadowed[i].File)
 	}
