@@ -72,10 +72,10 @@ func writeSurvey(w io.Writer, survey *fleet.Survey) error {
 	return nil
 }
 
-// serviceTable has a column for the scope where there are several.
+// serviceTable has a column for the scope where there are several, or where it is not the caller's own.
 func serviceTable(services []fleet.Service) [][]string {
 	several := slices.ContainsFunc(services, func(s fleet.Service) bool {
-		return s.Scope != services[0].Scope || s.User != services[0].User
+		return s.Scope != services[0].Scope || s.User != ""
 	})
 	rows := [][]string{{"SERVICE", "ARMED", "LIVE", "SERVED BEFORE", "HEALTH", "STATE"}}
 	for _, s := range services {

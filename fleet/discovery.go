@@ -196,6 +196,11 @@ func (l *look) one(ctx context.Context, name string) (found, error) {
 		return found{}, err
 	}
 	procs := l.processes(v.loaded.ID)
+	for _, p := range procs {
+		if v.loaded.MainStarted.IsZero() && p.pid == v.loaded.MainPID {
+			v.loaded.MainStarted = p.since
+		}
+	}
 	live := liveOf(procs, v.loaded.MainPID, v.place, v.armed.keys())
 	if l.h.concerns(v, live) {
 		s := l.h.present(ctx, v, live, procs, "")
