@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -218,6 +219,33 @@ func testAdoptRefusals(t *testing.T, in *inside) {
 		s.run(record) // keeps it loaded
 		s.write("spelt.service.d/hrx.conf", "[Service]\nEnvironment=A="+server+"\n")
 		s.fails("not loaded", fleet.ErrRefused, []string{"daemon-reload"}, s.tryAdopt(false))
+	})
+	t.Run("no leave, and a hold", func(t *testing.T) {
+		s, _, _, _ := in.written(t, "spelt.service", unit+start, nil)
+		other := *in.host
+		other.Authorise = func(act string, notes []string) error {
+			return fmt.Errorf("%w: not you: %s: %q", fleet.ErrRefused, act, notes)
+		}
+		s.fails("no leave", fleet.ErrRefused, []string{"not you: adopt spelt.service", s.path("spelt.service.d/zz-1bit.conf")}, func() (*fleet.Outcome, error) {
+			_, err := other.Adopt(t.Context(), s.unit, false)
+			return nil, err
+		})
+		held, err := in.host.Hold(t.Context(), s.unit, "benchmarks run", time.Time{})
+		s.do("hold", held, err)
+		s.fails("held", fleet.ErrRefused, []string{"benchmarks run", "unhold"}, s.tryAdopt(false))
+	})
+	t.Run("after a rollback", func(t *testing.T) {
+		s, _, two, _ := in.written(t, "spelt.service", unit+"ExecStart=/bin/true\nEnvironment=A="+server+"\n", nil)
+		out, err := in.host.Switch(t.Context(), s.unit, two, fleet.SwitchOptions{})
+		s.do("switch", out, err)
+		s.rollback()
+		if a := s.adopt(); !a.Changed || len(a.Blocked) != 1 || a.Blocked[0].Package != "hrx-adopt02" {
+			t.Errorf("adopted: %s", show(a))
+		}
+		s.wantFiles(ours)
+		if back := s.rollback(); back.Changed || !strings.Contains(strings.Join(back.Notes, " "), "nothing to roll back") {
+			t.Errorf("rollback: %s", show(back))
+		}
 	})
 	t.Run("switched", func(t *testing.T) {
 		s, _, two, _ := in.written(t, "spelt.service", unit+"ExecStart=/bin/true\nEnvironment=A="+server+"\n", nil)

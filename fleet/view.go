@@ -281,7 +281,7 @@ func (h *Host) readBack(ctx context.Context, m *systemd.Manager, unit string, d 
 			unsure = append(unsure, fmt.Sprintf("whether %s reaches the service is not certain: %s", a.Key, why))
 		}
 	}
-	if err := loadedStart(u, specs, d); err != nil {
+	if err := loadedStart(u, s, d); err != nil {
 		return nil, nil, err
 	}
 	return u, unsure, nil
