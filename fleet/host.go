@@ -127,7 +127,7 @@ func (h *Host) unit(ctx context.Context, m *systemd.Manager, name string) (*syst
 		err = fmt.Errorf("%w; what this program wrote for it is still there: 1bit pkg unswitch %s removes that", err, full)
 	}
 	if err != nil {
-		return nil, err
+		return nil, h.noUnit(err, full)
 	}
 	if err := h.loadable(u); err != nil {
 		return nil, err

@@ -260,7 +260,7 @@ const (
 
 // History returns the finished acts on a unit, oldest first.
 func (h *Host) History(ctx context.Context, unit string) ([]Record, error) {
-	unit, err := unitName(unit)
+	unit, err := h.serviceName(ctx, unit)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (h *Host) Proposal(ctx context.Context, unit string) (*Proposed, error) {
 
 // proposedUnit is the name that a unit's proposal has: that of the unit, where an alias is given.
 func (h *Host) proposedUnit(ctx context.Context, unit string) (string, error) {
-	full, err := unitName(unit)
+	full, err := h.serviceName(ctx, unit)
 	if err != nil {
 		return "", err
 	}

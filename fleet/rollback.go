@@ -155,7 +155,7 @@ func (h *Host) beginBack(ctx context.Context, unit, act string, opts RollbackOpt
 
 // find connects and gives the unit its name, also without a manager and where only our files are left of it.
 func (s *session) find(ctx context.Context, unit string) (err error) {
-	if s.unit, err = unitName(unit); err != nil {
+	if s.unit, err = s.h.serviceName(ctx, unit); err != nil {
 		return err
 	}
 	if s.m, err = s.h.Connect(ctx); err == nil {

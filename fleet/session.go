@@ -59,7 +59,7 @@ func (h *Host) enter(ctx context.Context, unit, act string, dry bool) (*session,
 
 func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 	h := s.h
-	if s.unit, err = unitName(unit); err != nil {
+	if s.unit, err = h.serviceName(ctx, unit); err != nil {
 		return err
 	}
 	if s.m, err = h.Connect(ctx); err != nil {
