@@ -43,6 +43,7 @@ func (a *app) host() *fleet.Host {
 			return systemd.Connect(ctx, systemd.ConnectOptions{
 				Scope: scope, UID: a.uid,
 				RuntimeDir: a.getenv("XDG_RUNTIME_DIR"), BusAddress: a.getenv("DBUS_SESSION_BUS_ADDRESS"),
+				Log: a.log,
 			})
 		},
 		Now:          a.now,

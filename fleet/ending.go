@@ -25,8 +25,6 @@ func ending(u *systemd.Unit) string {
 		return "a process of it was killed for want of memory"
 	case u.Result == "resources":
 		return "systemd could not provide what the unit asks for"
-	case u.Result == "protocol" && u.ExecMainCode == 1:
-		return fmt.Sprintf("the main process exited with status %d before READY=1 (Type=%s)", u.ExecMainStatus, u.Type)
 	case u.ExecMainCode == 1:
 		return fmt.Sprintf("the main process exited with status %d%s", u.ExecMainStatus, statusWord(u.ExecMainStatus))
 	case u.ExecMainCode == 2 || u.ExecMainCode == 3:

@@ -69,12 +69,13 @@ func testConsent(t *testing.T, in *inside) {
 	if _, err := in.m.Unit(t.Context(), fresh.unit); err != nil { // it is loaded without a drop-in
 		t.Fatal(err)
 	}
-	// A unit that nothing has loaded is read anew anyway; these two are loaded when they are edited.
+	// A unit that nothing has loaded is read anew anyway; these are loaded when they are edited.
 	keep := func(unit string) {
 		if result, err := in.m.Start(t.Context(), unit); err != nil || result != "done" {
 			t.Fatalf("start %s: %s, %v", unit, result, err)
 		}
 	}
+	keep(s.unit)
 	keep(other.unit)
 	keep(fresh.unit)
 	time.Sleep(time.Second) // systemd compares times of change

@@ -46,7 +46,7 @@ func testHold(t *testing.T, in *inside) {
 		return in.host.Restart(t.Context(), s.unit, 0)
 	})
 	s.want(s.rollback().Service, "aaa0001", "aaa0001", "aaa0001", false)
-	s.wantFiles(holdFile, prev)
+	s.wantFiles(prev, holdFile)
 	if now := s.status(); now.Held == nil || now.Held.Until == nil {
 		t.Errorf("after a rollback: %s", show(now.Held))
 	}

@@ -91,6 +91,16 @@ func runInside(t *testing.T) {
 		"consent":                               testConsent,
 		"hold":                                  testHold,
 		"propose":                               testPropose,
+		"a unit in any state":                   testEveryState,
+		"units that nothing can start":          testUnstartable,
+		"a folder that may not be written":      testReadOnly,
+		"how a start fails":                     testStartFailures,
+		"ready":                                 testReady,
+		"the start limit is used up":            testLimitUsedUp,
+		"what depends on it":                    testDependants,
+		"answered by another":                   testAnsweredByAnother,
+		"kinds of unit":                         testKinds,
+		"ways to be started":                    testWaysToBeStarted,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, in) })
 	}

@@ -88,6 +88,9 @@ func (j *startJob) failure() error {
 		f.reason = fmt.Sprintf("the start did not end within %s", j.limit)
 	case j.seen != nil:
 		f.reason, f.invocation = ending(j.seen), j.seen.InvocationID
+		if waits && j.seen.Result != "timeout" {
+			f.reason += " before READY=1"
+		}
 	default:
 		f.reason = fmt.Sprintf("the start job ended with %q", j.result)
 	}

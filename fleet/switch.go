@@ -102,7 +102,12 @@ func (s *session) workOut(ctx context.Context, pkg *store.Package, opts SwitchOp
 	if err := s.h.unheld(s.unit); err != nil {
 		return nil, nil, err
 	}
-	return s.scan(ctx, pkg, opts.Verify, opts.Notes)
+	v, p, err := s.scan(ctx, pkg, opts.Verify, opts.Notes)
+	if err != nil || !opts.Restart {
+		return v, p, err
+	}
+	p.notes = append(p.notes, s.takesDown(ctx)...)
+	return v, p, s.checkable(ctx, v.loaded)
 }
 
 // scan is the whole look before a switch, less who may do it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +42,9 @@ type ConnectOptions struct {
 
 	// Root is put before /run, for tests; "" is the real root.
 	Root string
+
+	// Log is told, at debug level, which socket was taken and what was passed over; nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // endpoint is one socket that a manager may listen on.

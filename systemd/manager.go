@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	godbus "github.com/godbus/dbus/v5"
@@ -32,6 +33,9 @@ func Connect(ctx context.Context, opts ConnectOptions) (*Manager, error) {
 		m, err := connect(ctx, e)
 		if err == nil {
 			m.scope, m.uid = opts.Scope, opts.UID
+			if opts.Log != nil {
+				opts.Log.Debug("manager found", "scope", opts.scopeName(), "socket", e.path, "passed_over", strings.Join(tried, "; "))
+			}
 			return m, nil
 		}
 		if ctx.Err() != nil {
