@@ -44,10 +44,18 @@ func (p *place) split(path string) (folder, rest string, ok bool) {
 	if folder, rest, ok = p.below(path); ok {
 		return folder, rest, true
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+	if real := resolved(path); real != path {
 		return p.below(real)
 	}
 	return "", "", false
+}
+
+// resolved is a path without links, as far as it exists.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil || path == "/" {
+		return or(real, path)
+	}
+	return filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path))
 }
 
 func (p *place) below(path string) (folder, rest string, ok bool) {

@@ -1,0 +1,148 @@
+package systemd
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnitFiles(t *testing.T) {
+	root := t.TempDir()
+	etc, usr := filepath.Join(root, "etc"), filepath.Join(root, "usr")
+	for _, name := range []string{
+		"etc/llm@.service", "etc/llm@.service.d/t.conf", `etc/llm@gpu\x2d0.service.d/a.conf`, "etc/llm@gpu-0.service.d/b.conf",
+		"etc/a.service", "usr/a.service", "usr/a.service.d/z.conf", "etc/a.service.d/z.conf", "usr/a.service.d/not.read",
+		"usr/service.d/all.conf", "usr/x.socket", "etc/d-.service.d/d.conf", "usr/d-e.service",
+	} {
+		writeFile(t, filepath.Join(root, name), "[Service]\n")
+	}
+	for link, target := range map[string]string{
+		"etc/alias.service": "a.service", "etc/default.target.wants/llm@one.service": "../llm@.service",
+	} {
+		path := filepath.Join(root, link)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := time.Now().Add(time.Second)
+	f := ListUnitFiles([]string{etc, filepath.Join(root, "missing"), usr})
+	names := []string{"a.service", "alias.service", "d-e.service", "llm@.service", "llm@gpu-0.service", `llm@gpu\x2d0.service`, "llm@one.service"}
+	if diff := cmp.Diff(names, f.Services()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"llm@gpu-0.service", `llm@gpu\x2d0.service`, "llm@one.service"}, Instances("llm@.service", names)); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string][]string{
+		"a.service":            {etc + "/a.service", etc + "/a.service.d/z.conf", usr + "/service.d/all.conf"},
+		"d-e.service":          {usr + "/d-e.service", usr + "/service.d/all.conf", etc + "/d-.service.d/d.conf"},
+		"llm@gpu-0.service":    {etc + "/llm@.service", usr + "/service.d/all.conf", etc + "/llm@gpu-0.service.d/b.conf", etc + "/llm@.service.d/t.conf"},
+		`llm@gpu\x2d0.service`: {etc + "/llm@.service", etc + `/llm@gpu\x2d0.service.d/a.conf`, usr + "/service.d/all.conf", etc + "/llm@.service.d/t.conf"},
+	} {
+		u, ok := f.Unit(Listed{Name: name}, after)
+		if !ok {
+			t.Errorf("%s is not told from its files", name)
+			continue
+		}
+		got := append([]string{u.FragmentPath}, u.DropInPaths...)
+		if name == "a.service" {
+			if diff := cmp.Diff([]string{name, "alias.service"}, u.Names); diff != "" {
+				t.Error(diff)
+			}
+			want = []string{want[0], want[2], want[1]}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for name, since := range map[string]time.Time{
+		"a.service": time.Now().Add(-time.Hour), "d-e.service": {}, "alias.service": after, "none.service": after,
+	} {
+		if _, ok := f.Unit(Listed{Name: name}, since); ok {
+			t.Errorf("%s is told from files that may have changed", name)
+		}
+	}
+	// A time that is set back does not hide a change.
+	late := time.Now()
+	time.Sleep(50 * time.Millisecond)
+	z := filepath.Join(etc, "a.service.d/z.conf")
+	writeFile(t, z, "[Service]\nA=1\n")
+	if err := os.Chtimes(z, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := ListUnitFiles([]string{etc, usr}).Unit(Listed{Name: "a.service"}, late); ok {
+		t.Error("a drop-in that was written later is taken for old")
+	}
+}
+
+func TestCovers(t *testing.T) {
+	root := t.TempDir()
+	weak, strong := filepath.Join(root, "usr"), filepath.Join(root, "etc")
+	for _, name := range []string{"50-vendor.conf", "60-two.conf", "70-kept.conf"} {
+		writeFile(t, filepath.Join(weak, "engine.service.d", name), "[Service]\n")
+	}
+	writeFile(t, filepath.Join(strong, "engine.service.d/50-vendor.conf"), "")
+	two := filepath.Join(strong, "engine.service.d/60-two.conf")
+	if err := os.Symlink("/dev/null", two); err != nil {
+		t.Fatal(err)
+	}
+	u := &Unit{ID: "engine.service", SearchPath: []string{strong, weak}}
+	u, err := u.Rescan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Cover{
+		{strong + "/engine.service.d/50-vendor.conf", weak + "/engine.service.d/50-vendor.conf"},
+		{two, weak + "/engine.service.d/60-two.conf"},
+	}
+	if diff := cmp.Diff(want, u.Covers()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProcessesByService(t *testing.T) {
+	cgroups, proc := t.TempDir(), t.TempDir()
+	for dir, pids := range map[string]string{
+		"u":                     "",
+		"u/init.scope":          "1\n",
+		"u/app.slice/a.service": "12\n11\n",
+		"u/app.slice/a.service/inner.service/x.scope": "13\n",
+		"u/app.slice/_cpu.service":                    "14\n",
+		"u/user@7.service/init.scope":                 "15\n",
+		"u/user@7.service/app.slice/b.service":        "16\n",
+		`u/l.slice/llm@gpu\x2d0.service`:              "17\n",
+		"u/run.scope":                                 "18\n",
+	} {
+		writeFile(t, filepath.Join(cgroups, dir, "cgroup.procs"), pids)
+	}
+	for pid, group := range map[string]string{
+		"1": "/u/init.scope", "11": "/u/app.slice/a.service", "12": "/u/app.slice/a.service", "13": "/u/app.slice/a.service/inner.service/x.scope",
+		"14": "/u/app.slice/_cpu.service", "15": "/u/user@7.service/init.scope", "16": "/u/user@7.service/app.slice/b.service",
+		"17": `/u/l.slice/llm@gpu\x2d0.service`, "18": "/u/run.scope", "19": "/elsewhere/c.service",
+	} {
+		writeFile(t, filepath.Join(proc, pid, "cgroup"), "0::"+group+"\n")
+	}
+	want := map[string][]int{
+		"a.service": {11, 12, 13}, "cpu.service": {14}, "user@7.service": {15}, `llm@gpu\x2d0.service`: {17},
+	}
+	for _, root := range []string{cgroups, t.TempDir()} { // the second has no control groups
+		got, err := ProcessesByService(proc, root, "/u")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, pids := range got {
+			if len(pids) == 0 {
+				delete(got, name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
