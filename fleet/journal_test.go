@@ -103,6 +103,31 @@ func TestJournalAppendsAndSkipsTornLines(t *testing.T) {
 	}
 }
 
+// Lines of other units are passed over unread, whatever else is in them.
+func TestJournalOfOneUnit(t *testing.T) {
+	j := journal{t.TempDir()}
+	units := []string{`a\x2db.service`, "a.service", "aa.service", `a\x2db.service`, "a.service.service"}
+	for i, unit := range units {
+		e := entry{Seq: i + 1, Scope: "user", Unit: unit, Phase: phaseIntent, Reason: `of "a.service" <&>`}
+		if err := j.append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for unit, want := range map[string][]int{"a.service": {2}, `a\x2db.service`: {1, 4}, "b.service": nil} {
+		entries, err := j.entries("user", unit)
+		var got []int
+		for _, e := range entries {
+			got = append(got, e.Seq)
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", unit, err, diff)
+		}
+	}
+	if got := linesNaming([]byte("\"u\" 1\nx\n2 \"u\"\n\"u\" torn"), "u"); string(got) != "\"u\" 1\n2 \"u\"\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 func FuzzParseJournal(f *testing.F) {
 	b, err := json.Marshal(line(1, phaseIntent, actSwitch, "a", "b", ""))
 	if err != nil {

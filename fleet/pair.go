@@ -159,15 +159,7 @@ func (p pair) trade(staged, place string) error {
 }
 
 // clean removes what is staged.
-func (p pair) clean() error {
-	var errs []error
-	for _, name := range []string{nextName, prevNextName} {
-		if err := atomicfile.Remove(p.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
+func (p pair) clean() error { return atomicfile.RemoveThese(p.dir, nextName, prevNextName) }
 
 // settle brings the folder of a switch that was cut off before it was in place back to the state before it, and
 // removes leftovers of atomicfile. It decides by the generations in the files alone; see the table in the package's

@@ -108,7 +108,7 @@ func (u *Unit) elsewhere() (bool, error) {
 
 // edits is what the unit folders hold that is newer than the last reload.
 type edits struct {
-	since time.Time
+	since time.Time       // with room for the clock of files
 	units map[string]bool // by name; of a template, a prefix or a kind as its files and folders are named
 	old   map[string]bool // files that came with a time of before, which systemd goes by
 	gone  bool            // a file may have gone from a unit folder
@@ -135,6 +135,7 @@ func (m *Manager) edits() *edits {
 		e.all = true
 		return e
 	}
+	e.since = e.since.Add(-clockStep())
 	for _, dir := range m.searchPath {
 		switch base := filepath.Base(dir); {
 		case strings.HasPrefix(base, "generator"):
@@ -238,7 +239,7 @@ func (e *edits) generated(dir string) {
 // newer says whether a file came, or a folder changed, after the last reload began.
 func (e *edits) newer(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || !time.Unix(stat.Ctim.Unix()).Add(clockStep()).Before(e.since)
+	return !ok || !time.Unix(stat.Ctim.Unix()).Before(e.since)
 }
 
 // loadTime is when the last reload began, by the clock as it is now; zero where the manager does not tell (before

@@ -110,6 +110,28 @@ func Remove(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// RemoveThese removes the regular files of one folder that are there, and syncs the folder once.
+func RemoveThese(dir string, names ...string) error {
+	var errs []error
+	removed := false
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		err := mustBeRegular(path)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err == nil {
+			removed = true
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if removed {
+		errs = append(errs, SyncDir(dir))
+	}
+	return errors.Join(errs...)
+}
+
 // Append adds one record to the file at path and syncs it. A newline is added where record lacks one. A record
 // is only what ends in a newline: where a crash left a torn last line, a newline closes it first, so that the
 // torn bytes stay apart from the new record and a reader can drop them.

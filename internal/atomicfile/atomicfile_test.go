@@ -190,3 +190,25 @@ func TestTempNames(t *testing.T) {
 		t.Errorf("temporary name %q", f.Name())
 	}
 }
+
+func TestRemoveThese(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "stays"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.RemoveThese(dir, "a", "missing", "b"); err != nil {
+		t.Error(err)
+	}
+	if err := atomicfile.RemoveThese(dir, "folder"); !errors.Is(err, atomicfile.ErrNotRegular) {
+		t.Errorf("a folder: %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("left %q, %v", left, err)
+	}
+}
