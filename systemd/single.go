@@ -25,7 +25,7 @@ type Single struct {
 // where systemd has it so.
 func (s *Settings) Last(section, key string) Single {
 	rule, known := singles[key]
-	if !known || rule.section != section {
+	if known = known && rule.section == section; !known {
 		rule = singleRule{section: section, empty: resets}
 	}
 	var out Single
@@ -118,52 +118,4 @@ func badNumber(value string) bool {
 func badFolder(value string) bool {
 	optional, ok := strings.CutPrefix(value, "-")
 	return ok && optional != "~" && !path.IsAbs(optional) && !strings.HasPrefix(optional, "%")
-}
-
-// spanUnits are systemd's, in the order in which it tries them.
-var spanUnits = []string{"seconds", "second", "sec", "s", "minutes", "minute", "min", "months", "month", "M", "msec", "ms", "m",
-	"hours", "hour", "hr", "h", "days", "day", "d", "weeks", "week", "w", "years", "year", "y", "usec", "us", "µs", "μs"}
-
-// badSpan says whether systemd takes a text for no span of time. Spans of more than a few hundred
-// thousand years are not looked at.
-func badSpan(text string) bool {
-	text = strings.Trim(text, whitespace)
-	if rest, ok := strings.CutPrefix(text, "infinity"); ok {
-		return rest != ""
-	}
-	for first := true; ; first = false {
-		text = strings.TrimLeft(text, whitespace)
-		if text == "" {
-			return first
-		}
-		digits := func() string {
-			rest := strings.TrimLeft(text, "0123456789")
-			found := text[:len(text)-len(rest)]
-			text = rest
-			return found
-		}
-		if signed, ok := strings.CutPrefix(text, "+"); ok && signed != "" && in("0123456789", signed[0]) {
-			text = signed
-		}
-		whole := digits()
-		if fraction, ok := strings.CutPrefix(text, "."); ok {
-			text = fraction
-			if digits() == "" {
-				return true
-			}
-		} else if whole == "" {
-			return true
-		}
-		if len(whole) > 18 {
-			return true
-		}
-		after := strings.TrimLeft(text, whitespace)
-		unit := slices.IndexFunc(spanUnits, func(unit string) bool { return strings.HasPrefix(after, unit) })
-		switch {
-		case unit >= 0:
-			text = after[len(spanUnits[unit]):]
-		case after == text && text != "": // 12.34.56
-			return true
-		}
-	}
 }

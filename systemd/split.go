@@ -1,6 +1,10 @@
 package systemd
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // RawWord is one word of a value: as it is written, and as systemd reads it.
 type RawWord struct {
@@ -64,26 +68,27 @@ func cutToken(text, token string) (rest string, ok bool) {
 }
 
 // QuoteWord writes a word of a command line so that systemd reads exactly that text: in quotes, backslash and quote
-// escaped, per cent doubled. A dollar sign keeps its meaning: "$$" is one, "${NAME}" a variable. A control character
-// is written as its escape; NUL cannot be written and is left out.
+// escaped, per cent doubled. A dollar sign keeps its meaning: "$$" is one, "${NAME}" a variable. A control character,
+// and a byte that is no part of UTF-8, is written as its escape; NUL cannot be written and is left out.
 func QuoteWord(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '%':
+	for len(text) > 0 {
+		_, size := utf8.DecodeRuneInString(text)
+		char := text[:size]
+		text = text[size:]
+		switch {
+		case char == `"` || char == `\`:
+			b.WriteString(`\` + char)
+		case char == "%":
 			b.WriteString("%%")
-		case c == 0:
-		case c < ' ' || c == 0x7f:
-			const digits = "0123456789abcdef"
-			b.WriteString(`\x`)
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
+		case char == "\x00":
+		case char < " " || char == "\x7f" || !validUTF8(char):
+			for i := range len(char) {
+				fmt.Fprintf(&b, `\x%02x`, char[i])
+			}
 		default:
-			b.WriteByte(c)
+			b.WriteString(char)
 		}
 	}
 	b.WriteByte('"')

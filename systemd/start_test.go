@@ -167,11 +167,11 @@ func FuzzParseCommands(f *testing.F) {
 			if len(c.Argv) == 0 || c.Path == "" && c.Unsure == "" {
 				t.Errorf("%q: %+v", value, c)
 			}
-			line := ""
+			var raw []string
 			for _, word := range c.Words {
-				line += word.Raw + " "
+				raw = append(raw, word.Raw)
 			}
-			again, badAgain := parseCommands(line, Specifiers{'h': "/home/a b"})
+			again, badAgain := parseCommands(strings.Join(raw, " "), Specifiers{'h': "/home/a b"})
 			if badAgain != nil || len(again) != 1 || !cmp.Equal(again[0].Argv, c.Argv) {
 				t.Errorf("%q: written again it is %v (%v), not %q", value, again, badAgain, c.Argv)
 			}
