@@ -7,7 +7,8 @@
 //   - File: a unit file or drop-in on disk, read by systemd's own grammar, byte for byte.
 //   - Settings: what the files of one unit amount to: the environment that its next process would
 //     get, and for every variable the line it comes from, the lines it hides and the lines that
-//     hide it.
+//     hide it; the commands that it would start (StartCommand), the values of which only one
+//     counts (Single), and why systemd would not start it at all (Refused).
 //   - Edit: a file that is not written yet. ReadSettings computes the settings as if it were,
 //     so that a caller can ask who would win over a drop-in before it writes one.
 //
@@ -17,7 +18,9 @@
 // is in /proc (see Processes and Listeners).
 //
 // Where a value depends on something that this package does not know (a specifier, the
-// environment of the manager), the value is marked unsure and never guessed.
+// environment of the manager, the version of systemd), the value is marked unsure and never
+// guessed. The tests hold the reading against a real systemd, with some thousand generated units:
+// what it says without a mark is what their processes got.
 //
 // The package writes nothing. It reads the files that a unit names, /proc and the control group
 // tree; the roots of the last two are parameters.
