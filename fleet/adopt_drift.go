@@ -8,12 +8,12 @@ import (
 
 // drift says what has changed about the lines that adopt took over: they were edited, moved to another file or
 // removed, or a new one would decide in their place. A line that only moved within its file has not changed.
-func (v *view) drift() []string {
+// lines are those of the unit's own files.
+func (v *view) drift(lines []ownLine) []string {
 	d := v.active
-	if d == nil || len(d.Adopted) == 0 {
+	if len(d.Adopted) == 0 {
 		return nil
 	}
-	lines := ownLines(v.disk, v.path)
 	var out, told []string
 	for _, o := range d.Adopted {
 		if what, where := changed(o, d.Adopted, lines); what != "" {
@@ -80,15 +80,19 @@ func (v *view) hidden(lines []ownLine) []ownLine {
 
 // describeAdoption adds the lines that adopt took over, what has changed about them since, and what to do.
 func (v *view) describeAdoption(s *Service) {
+	if len(v.active.Adopted) == 0 {
+		return
+	}
+	lines := ownLines(v.disk, v.path)
 	for _, o := range v.active.Adopted {
 		s.Adopted = append(s.Adopted, AdoptedLine{o.File, o.Line})
 	}
 	if len(v.active.Start) > 0 {
-		for _, l := range inForce(ownLines(v.disk, v.path), "Service", "ExecStart") {
+		for _, l := range inForce(lines, "Service", "ExecStart") {
 			s.Shadowed = append(s.Shadowed, Place{File: l.file, Line: l.Number, Value: l.Value, Setting: l.Key})
 		}
 	}
-	for _, what := range v.drift() {
+	for _, what := range v.drift(lines) {
 		s.warn("it was adopted, and since then %s, which has no effect: to take it over, 1bit pkg unadopt %s, then adopt it again", what, s.Unit)
 	}
 }

@@ -94,7 +94,7 @@ func (v *view) adopted() (bool, error) {
 		return false, fmt.Errorf("%w: its values are in %s already, which a switch wrote: there is nothing left to adopt (1bit pkg unswitch %s gives them back)",
 			ErrRefused, v.path, v.active.Unit)
 	}
-	if drift := v.drift(); len(drift) > 0 {
+	if drift := v.drift(ownLines(v.disk, v.path)); len(drift) > 0 {
 		return false, fmt.Errorf("%w: it is adopted, and its own lines have changed since: %s", ErrRefused, strings.Join(drift, "; "))
 	}
 	return true, nil

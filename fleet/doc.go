@@ -44,6 +44,13 @@
 // the rows apart from the files alone, goes back before "in place" and forward from there on. The journal only
 // adds who and why: losing it stops nothing.
 //
+// # An adoption
+//
+// It writes the first file of ours by the same way, with the values that hold already, and names the lines of the
+// owner's files that it took over, each with a digest. No file of the owner's is ever written. Every later file
+// carries these lines, and the commands that ExecStart= became, on: only variables move. Whoever removes our files
+// has the unit as it was.
+//
 // # A rollback
 //
 // One exchange of the active file with .prev, which is whole, names the package that served before, and blocks
