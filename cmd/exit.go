@@ -37,7 +37,7 @@ const exitCodesText = `Exit statuses of every 1bit command:
   1  failed; also: the new package failed and the service went back to the one before
   2  wrong usage: flags, arguments, a recipe, a plan or the configuration file
   3  not found: a unit, a package or a file that was named
-  4  refused by policy: the owner, a package in use, a setting that would win over ours, a blocked package,
+  4  refused by policy: the owner, a package in use, a hold, a setting that would win over ours, a blocked package,
      a checkout with changes, a required fix that is not carried
   5  integrity: a digest, a damaged or hostile archive, another package of the same name
   6  verdict not reached: the soak was inconclusive or invalid
