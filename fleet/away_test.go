@@ -85,6 +85,62 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// Where --again and --undo lead where the files are not as an act of ours leaves them.
+func TestFurtherAndBackFromOddFiles(t *testing.T) {
+	file := func(d *DropIn) []byte {
+		data, err := d.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	older := ourFile("c", "b", rollbackExchange)
+	older.Generation = 3
+	adopted := ourFile("b", "", rollbackRemove)
+	adopted.Act, adopted.Adopted = actAdopt, []Origin{{"/u/llm.service", 3, "ab"}}
+	rolled := resultFile("b", "c", "", rollbackRemove)
+	rolled.Adopted = adopted.Adopted
+	torn := []byte("# Written by 1bit: the pack")
+	for _, tt := range []struct {
+		name         string
+		active, prev []byte
+		undo         bool
+		want         string // of the target: its id, "-" for the unit's own files; or what is said
+		way          way
+	}{
+		{name: "what served before is what was left", active: file(resultFile("b", "c", "c", rollbackExchange)), want: "-", way: wayAway},
+		{name: "what served before is what is armed", active: file(resultFile("b", "c", "b", rollbackExchange)), want: "-", way: wayAway},
+		{name: "only adopted", active: file(adopted), want: "adopted and not switched"},
+		{name: "adopted and rolled back", active: file(rolled), prev: file(ourFile("c", "b", rollbackExchange)), want: "was adopted with"},
+		{name: "what is in force is torn", active: torn, prev: file(resultFile("b", "c", "a", rollbackRemove)), want: "roll back first"},
+		{name: ".prev is torn", active: file(ourFile("c", "b", rollbackExchange)), prev: torn, want: "-", way: wayAway},
+
+		{name: ".prev is an older one", active: file(resultFile("b", "c", "a", rollbackRemove)), prev: file(older), undo: true, want: "c", way: wayAnew},
+		{name: ".prev is gone", active: file(resultFile("b", "c", "a", rollbackRemove)), undo: true, want: "c", way: wayAnew},
+		{name: "edited in between", active: edit(file(resultFile("b", "c", "a", rollbackRemove))), prev: file(ourFile("c", "b", rollbackExchange)), undo: true, want: "c"},
+		{name: "torn in between", active: torn, prev: file(ourFile("c", "b", rollbackExchange)), undo: true, want: "c"},
+		{name: "torn before", active: torn, prev: file(resultFile("b", "c", "a", rollbackRemove)), undo: true, want: "cannot be told"},
+		{name: "put away and torn", prev: torn, undo: true, want: "cannot be told"},
+		{name: "put away", prev: file(ourFile("c", "b", rollbackExchange)), undo: true, want: "c", way: wayBack},
+		{name: "adopted", active: file(adopted), undo: true, want: "nothing was rolled back"},
+	} {
+		v := &view{}
+		if err := v.readPair(folder(t, map[string][]byte{dropInName: tt.active, prevName: tt.prev})); err != nil {
+			t.Fatal(err)
+		}
+		w, done, err := v.goingBack(RollbackOptions{Again: !tt.undo, Undo: tt.undo})
+		if said := done + errText(err); said != "" || len(tt.want) > 1 {
+			if len(tt.want) < 2 || !strings.Contains(said, tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, said, tt.want)
+			}
+			continue
+		}
+		if to := strings.TrimPrefix(w.to.Name, "hrx-"); tt.want != "-" && to != tt.want || w.way != tt.way {
+			t.Errorf("%s: to %q by way %d, want %q by %d", tt.name, to, w.way, tt.want, tt.way)
+		}
+	}
+}
+
 // What the unit was rolled back from stays blocked, also where a person has edited the files.
 func TestBlocksOfEditedFiles(t *testing.T) {
 	data, err := ourFile("b", "a", rollbackRemove).Encode()

@@ -61,6 +61,10 @@ func TestRollbackTarget(t *testing.T) {
 			past{active: ourFile("c", "b", rollbackExchange), prev: resultFile("b", "c", "a", rollbackRemove), base: ref("a"), serving: ref("b")}, "b", target{ref("a"), true}},
 		{"back to what the unit says itself",
 			past{active: ourFile("b", "a", rollbackRemove), base: ref("a"), serving: ref("a")}, "a", target{ref("a"), true}},
+		{"what served before is blocked since",
+			past{active: ourFile("c", "b", rollbackExchange), prev: resultFile("b", "c", "a", rollbackRemove), base: ref("a"), blocks: []Block{{"hrx-b", "sha256:b", "bad"}}}, "d", target{ref("a"), true}},
+		{"rolled back from and still running",
+			past{active: resultFile("b", "c", "a", rollbackRemove), base: ref("a"), serving: ref("c"), blocks: []Block{{"hrx-c", "sha256:c", "bad"}}}, "d", target{ref: ref("b")}},
 		{"back to what runs, past lost", past{active: ourFile("c", "b", rollbackExchange), base: ref("a"), serving: ref("b")}, "b", target{remove: true}},
 	} {
 		if got := tt.past.target(ref(tt.next)); got != tt.want {
