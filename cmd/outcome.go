@@ -14,6 +14,7 @@ import (
 // that fits the outcome.
 func (a *app) showOutcome(o *fleet.Outcome, failed error, sentence string) error {
 	if o == nil || failed != nil && !o.Returned {
+		a.noteFailed(o)
 		return failed
 	}
 	err := a.show(o, func(w io.Writer) error {
@@ -44,4 +45,14 @@ func outcomeSentence(o *fleet.Outcome) string {
 			o.Unit, to, liveText(o.Live), o.Unit)
 	}
 	return fmt.Sprintf("%s is armed with %s", o.Unit, to)
+}
+
+// noteFailed prints what people should know of an act that failed half-way, such as what else went down with it.
+func (a *app) noteFailed(o *fleet.Outcome) {
+	if o == nil || a.json() {
+		return
+	}
+	for _, note := range o.Notes {
+		fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(note))
+	}
 }
