@@ -95,13 +95,12 @@ func compareGenerated(t *testing.T, count int) {
 
 // observe generates units and has systemd start them.
 func observe(t *testing.T, g *generator, work string, first, end int) []*observation {
-	ctx := limited(t)
 	m, units := connectHere(t), userUnitDir(t)
-	specifiers, err := m.Specifiers(ctx)
+	specifiers, err := m.Specifiers(limited(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	inherited, err := m.Environment(ctx)
+	inherited, err := m.Environment(limited(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +122,13 @@ func observe(t *testing.T, g *generator, work string, first, end int) []*observa
 		observed = append(observed, &observation{set: set, unit: u, specifiers: specifiers, inherited: inherited,
 			noter: g.noter, inPath: g.inPath})
 	}
-	if err := m.Reload(ctx); err != nil {
+	if err := m.Reload(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	for some := range slices.Chunk(observed, 100) {
 		startAll(t, m, some)
 	}
-	failed, err := m.list(ctx, "ListUnitsByPatterns", []string{"failed"}, []string{"gen-*"})
+	failed, err := m.list(limited(t), "ListUnitsByPatterns", []string{"failed"}, []string{"gen-*"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,12 +141,12 @@ func observe(t *testing.T, g *generator, work string, first, end int) []*observa
 			continue
 		}
 		checkReadings(t, o.unit, specifiers)
-		loaded, err := m.property(ctx, unitPath(o.set.name), unitInterface, "DropInPaths")
+		loaded, err := m.property(limited(t), unitPath(o.set.name), unitInterface, "DropInPaths")
 		if paths, _ := loaded.([]string); err != nil || len(paths) > 0 && !slices.Equal(paths, o.unit.DropInPaths) {
 			t.Errorf("%s: systemd merges %q (%v), we find %q", o.set.name, paths, err, o.unit.DropInPaths)
 		}
 	}
-	if err := m.call(ctx, "ResetFailed", nil); err != nil {
+	if err := m.call(limited(t), "ResetFailed", nil); err != nil {
 		t.Fatal(err)
 	}
 	return observed

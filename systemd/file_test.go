@@ -131,3 +131,11 @@ func FuzzParseFile(f *testing.F) {
 		}
 	})
 }
+
+func TestOpensQuote(t *testing.T) {
+	for text, want := range map[string]bool{"": false, "a": false, "'": true, `"a'`: true, `"a'b"`: false, `\"`: false, `"\"`: true, `'\''`: false, `"a" '`: true} {
+		if got := opensQuote([]byte(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

@@ -17,6 +17,7 @@ func Effective(files []*File, read EnvironmentReader, specifiers Specifiers) *Se
 		m.settings.Problems = append(m.settings.Problems, file.Problems...)
 		m.settings.files = append(m.settings.files, m.takeAll(file))
 	}
+	m.checkSearchPath()
 	m.checkUnit()
 	m.readFiles(read)
 	m.settings.order = slices.Concat(m.pass, m.plain, m.fromFiles, m.unset)
@@ -35,6 +36,18 @@ func (m *merger) takeAll(file *File) *File {
 		m.checkPlace(line)
 	}
 	return file
+}
+
+// checkSearchPath doubts the programs that are looked up where the unit says.
+func (m *merger) checkSearchPath() {
+	if len(m.settings.Values("Service", "ExecSearchPath")) == 0 {
+		return
+	}
+	for i, c := range m.settings.start {
+		if c.Path != "" && !path.IsAbs(c.Path) {
+			m.settings.start[i].Unsure = firstOf(c.Unsure, "from version 251 on ExecSearchPath= says where "+c.Path+" is looked for")
+		}
+	}
 }
 
 // checkPlace notes a line that systemd passes over because of its section or its value.

@@ -150,6 +150,19 @@ func TestUnsure(t *testing.T) {
 	if kind := s.Last("Service", "Type"); kind.Unsure == "" || kind.Line.Value != "notify" {
 		t.Errorf("Type= is %+v", kind)
 	}
+	// What a variable is that no file sets, where others may set it.
+	for text, want := range map[string]bool{"": false, "PAMName=login\n": true, "EnvironmentFile=/denied\n": true} {
+		s := settingsOf(t, map[string]string{"/denied": "denied"}, text)
+		if _, unsure := s.Argv(StartCommand{Argv: []string{"x", "$NONE"}}, map[string]string{}); (unsure != "") != want {
+			t.Errorf("%q: unsure %q", text, unsure)
+		}
+	}
+	for text, want := range map[string]bool{"ExecStart=x\n": true, "ExecStart=/bin/x\n": false, "ExecStart=x\nExecSearchPath=\n": false} {
+		s := settingsOf(t, nil, "ExecSearchPath=/opt/bin\n"+text)
+		if unsure := s.Start()[0].Unsure; (unsure != "") != want {
+			t.Errorf("%q: unsure %q", text, unsure)
+		}
+	}
 	// With a "-" only the line itself is at stake.
 	s = settingsOf(t, nil, "ExecReload=-/bin/x %k\nEnvironment=C=1\n")
 	unsure("C", false)

@@ -16,7 +16,13 @@ func (s *Settings) Argv(c StartCommand, inherited map[string]string) (argv []str
 	if c.NoVariables() {
 		return c.Argv, c.Unsure
 	}
-	r := replacer{all: s.environment(inherited), unsure: c.Unsure, complete: inherited != nil}
+	r := replacer{all: s.environment(inherited), unsure: c.Unsure, others: s.unread}
+	switch {
+	case len(s.Values("Service", "PAMName")) > 0:
+		r.others = firstOf(r.others, "no file sets it, PAM may")
+	case inherited == nil:
+		r.others = firstOf(r.others, "no file sets it, the manager may")
+	}
 	for _, word := range c.Argv {
 		if name, ok := strings.CutPrefix(word, "$"); ok && !strings.HasPrefix(name, "{") && !strings.HasPrefix(name, "$") {
 			argv = append(argv, r.split(name)...)
@@ -32,9 +38,9 @@ func (s *Settings) Argv(c StartCommand, inherited map[string]string) (argv []str
 
 // replacer replaces the variables of one command.
 type replacer struct {
-	all      map[string]Setting
-	complete bool // a variable that is not in all is not set
-	unsure   string
+	all    map[string]Setting
+	others string // why a variable that is not in all may be set; "" when it is not
+	unsure string
 }
 
 // ownVariables are those that systemd may set for a process by itself, whatever the files say.
@@ -54,13 +60,13 @@ func (r *replacer) value(name string) string {
 	case set:
 	case !validName(name):
 		// Versions differ in what they make of a name like "A=b" where A is set.
-		if key, _, ok := strings.Cut(name, "="); ok && (validName(key) || !r.complete) {
+		if key, _, ok := strings.Cut(name, "="); ok && validName(key) {
 			r.doubt("${%s} is not the name of a variable", name)
 		}
 	case strings.Contains(ownVariables, " "+name+" "):
 		r.doubt("systemd may set $%s by itself", name)
-	case !r.complete:
-		r.doubt("no file sets $%s, the manager may", name)
+	case r.others != "":
+		r.doubt("what $%s is, is not certain: %s", name, r.others)
 	}
 	return setting.Value
 }
