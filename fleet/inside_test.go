@@ -39,6 +39,7 @@ func runInside(t *testing.T) {
 			"system: undo and further back":           testUndo,
 			"system: rolled back while it is watched": testRollbackWhileWatched,
 			"system: a stopped service":               testStopped,
+			"system: both scopes":                     testBothScopes,
 			"system: consent":                         testConsent,
 			"system: hold":                            testHold,
 		} {
@@ -84,6 +85,7 @@ func runInside(t *testing.T) {
 		"usage and discovery":                   testUsage,
 		"a stopped instance needs its package":  testStoppedInstance,
 		"a package elsewhere":                   testElsewhere,
+		"survey":                                testSurvey,
 		"adopt: spellings":                      testAdoptSpellings,
 		"adopt: refusals":                       testAdoptRefusals,
 		"adopt: drift":                          testAdoptDrift,
