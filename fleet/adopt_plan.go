@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -112,6 +113,12 @@ func (v *view) settled() error {
 // rewriter prepares to rewrite the commands of a unit.
 func (s *session) rewriter(ctx context.Context, v *view) (*rewriter, error) {
 	r := &rewriter{place: v.place, unit: v.disk, specs: v.specs, taken: v.settings.Keys(), reuse: ofSettings(v.settings, v.place)}
+	// A variable that the manager hands to every process must keep its value.
+	inherited, err := s.m.Environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.taken = slices.AppendSeq(r.taken, maps.Keys(inherited))
 	all, err := s.h.Store.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)

@@ -128,8 +128,9 @@ func (b binding) move(pl *place, to string) (binding, error) {
 }
 
 // lacking tells whether a package that is there has not what path names: then the next one need not have it either.
+// A path with more than a name in it is perhaps none, but a command.
 func lacking(folder, path string) bool {
-	return !absentPath(folder) && absentPath(path)
+	return !absentPath(folder) && absentPath(path) && !strings.ContainsAny(path, endsPath+varies)
 }
 
 // mentions tells whether a text that is not a path into a package holds one somewhere.

@@ -89,6 +89,12 @@ func TestBindingMove(t *testing.T) {
 	if _, err := from.move(pl, c); !errors.Is(err, ErrRefused) {
 		t.Errorf("to a package without lib: %v", err)
 	}
+	if _, err := (binding{{"CMD", a + "/bin/s -m /m//x"}}).move(pl, b); !errors.Is(err, ErrRefused) {
+		t.Errorf("a whole command: %v", err)
+	}
+	if got, err := (binding{{"X", a + "/lib:" + a + "/lib64"}}).move(pl, b); err != nil || got[0].Value != b+"/lib:"+b+"/lib64" {
+		t.Errorf("what the package lacks already: %v, %v", got, err)
+	}
 	half := binding{{"ARGS", "--lib " + a + "/lib"}}
 	if _, err := half.move(pl, b); !errors.Is(err, ErrRefused) {
 		t.Errorf("a path inside an argument: %v", err)

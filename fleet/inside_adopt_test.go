@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,6 +110,9 @@ func testAdoptSpellings(t *testing.T, in *inside) {
 		"env":          {"ExecStart=/usr/bin/env LD_LIBRARY_PATH=" + p + "/lib:/x:" + p + "/lib2 " + server + " a\n", nil},
 		"options":      {"ExecStart=" + p + "/1bit serve --lib " + p + "/lib --lib=" + p + "/lib2 -x\n", nil},
 		"two commands": {"ExecStart=/bin/true ; " + server + " a\nExecStart=-/bin/false\n", nil},
+		"byte order mark, CRLF, no last line": {"ExecStart=/bin/false\n", map[string]string{
+			"hrx.conf": "\ufeff[Service]\r\nExecStart=\r\nExecStart=" + server + " \\\r\n --x\r\nEnvironment=LD_LIBRARY_PATH=" + p + "/lib",
+		}},
 		"drop-ins": {"ExecStart=/bin/false\n", map[string]string{
 			"10-start.conf": "[Service]\nExecStart=\nExecStart=" + server + " --device hrx\n",
 			"hrx.conf":      "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=" + server + " A=1\nEnvironment=\"LD_LIBRARY_PATH=" + p + "/lib:/usr/x\" B=2",
@@ -197,6 +201,7 @@ func testAdoptRefusals(t *testing.T, in *inside) {
 		"no expansion":       {"ExecStart=:" + server + "\n", nil, []string{"spelt.service:3", "\":\""}},
 		"another name":       {"ExecStart=@" + server + " llama\n", nil, []string{"spelt.service:3", "\"@\""}},
 		"a shell's home":     {"ExecStart=/bin/sh -c 'exec $$HOME/.local/share/1bit-hrx-adopt01/1bit'\n", nil, []string{"spelt.service:3", "$HOME"}},
+		"a whole command":    {"ExecStart=/usr/bin/env $CMD\nEnvironment='CMD=" + server + " -m /m//x'\n", nil, []string{"CMD names"}},
 		"inside an argument": {"ExecStart=/bin/true\nEnvironment=\"ARGS=--lib " + p + "/lib\"\n", nil, []string{"spelt.service:4", "ARGS"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +224,27 @@ func testAdoptRefusals(t *testing.T, in *inside) {
 		s.run(record) // keeps it loaded
 		s.write("spelt.service.d/hrx.conf", "[Service]\nEnvironment=A="+server+"\n")
 		s.fails("not loaded", fleet.ErrRefused, []string{"daemon-reload"}, s.tryAdopt(false))
+	})
+	t.Run("an instance, and a variable of the manager's", func(t *testing.T) {
+		s, _, _, record := in.written(t, "spelt@.service", unit+"ExecStart="+server+" --alias %i\n", nil)
+		s.unit = "spelt@one.service"
+		variable := []string{"--user", "set-environment", "ONEBIT_LLAMA_SERVER=/usr/bin/other"}
+		if out, err := exec.CommandContext(t.Context(), "systemctl", variable...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		t.Cleanup(func() { exec.Command("systemctl", "--user", "unset-environment", "ONEBIT_LLAMA_SERVER").Run() })
+		before := s.run(record)
+		if a := s.adopt(); !strings.Contains(a.Diff, "+ExecStart=/usr/bin/env ${ONEBIT_PROGRAM} --alias %i\n") {
+			t.Errorf("adopted: %s", a.Diff)
+		}
+		if after := s.run(record); after != before {
+			t.Errorf("started by adopt:\n%s\nbefore:\n%s", after, before)
+		}
+		gone, err := in.host.Unadopt(t.Context(), s.unit)
+		s.do("unadopt", gone, err)
+		if files := s.files(); len(files) != 0 {
+			t.Errorf("left behind: %v", files)
+		}
 	})
 	t.Run("no leave, and a hold", func(t *testing.T) {
 		s, _, _, _ := in.written(t, "spelt.service", unit+start, nil)
