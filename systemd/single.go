@@ -119,3 +119,20 @@ func badFolder(value string) bool {
 	optional, ok := strings.CutPrefix(value, "-")
 	return ok && optional != "~" && !path.IsAbs(optional) && !strings.HasPrefix(optional, "%")
 }
+
+// checkPlace notes a line that systemd passes over because of its section or its value.
+func (m *merger) checkPlace(line Line) {
+	rule, known := singles[line.Key]
+	switch {
+	case strings.HasPrefix(line.Section, "X-"), line.Section == "": // the reader of the file has noted the latter
+	case line.Section != "Unit" && line.Section != "Service" && line.Section != "Install":
+		if known || line.Key == "ExecStart" || line.Key == "Environment" {
+			m.problem(false, "%s= ignored, there is no section [%s]", line.Key, line.Section)
+		}
+	case !known:
+	case !rule.spells(line.Key, line):
+		m.problem(false, "%s= ignored, it belongs into [%s]", line.Key, rule.section)
+	case line.Value == "" && rule.empty == ignored, line.Value != "" && rule.bad != nil && rule.bad(line.Value):
+		m.problem(false, "ignored, not a value of %s=: %s", line.Key, line.Value)
+	}
+}
