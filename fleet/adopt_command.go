@@ -12,12 +12,6 @@ import (
 // envProgram runs a program that a variable names: ExecStart=${VARIABLE} never works.
 const envProgram = "/usr/bin/env"
 
-// The names of the variables that adopt makes of a command. None of the engine's begins so, but for the server's.
-const (
-	programVariable = "ONEBIT_PROGRAM" // of a program that is not the server
-	argumentPrefix  = "ONEBIT_ARG_"
-)
-
 // rewriter turns the paths into packages that stand in a unit's commands into variables.
 type rewriter struct {
 	place   *place
@@ -116,17 +110,6 @@ func (r *rewriter) mayMove(prefix, text, literal string) error {
 	return nil
 }
 
-// value is what a word of one variable stands for.
-func (r *rewriter) value(literal string) string {
-	name := strings.TrimSuffix(strings.TrimPrefix(literal, "${"), "}")
-	for _, a := range r.vars {
-		if a.Key == name {
-			return a.Value
-		}
-	}
-	return ""
-}
-
 // word rewrites one word; found counts the paths that became variables. A word that is one variable comes without
 // quotes.
 func (r *rewriter) word(text, hint string) (out string, found int, err error) {
@@ -183,136 +166,3 @@ func (r *rewriter) named(text string) (string, bool) {
 	}
 	return "", false
 }
-
-// variable is the name of the variable for a path: one that the unit has already where there is one.
-func (r *rewriter) variable(path, hint string) string {
-	for _, known := range []binding{r.vars, r.reuse} {
-		for _, key := range known.keys() {
-			for _, a := range known {
-				if a.Key == key && a.Value == path {
-					r.add(a)
-					return a.Key
-				}
-			}
-		}
-	}
-	name := hint
-	if filepath.Base(path) == "llama-server" && !r.isTaken(serverVariable) {
-		name = serverVariable
-	} else if name == "" {
-		name = argumentPrefix + variableName(filepath.Base(path))
-	}
-	unique := name
-	for i := 2; r.isTaken(unique); i++ {
-		unique = fmt.Sprintf("%s_%d", name, i)
-	}
-	r.add(Assignment{unique, path})
-	return unique
-}
-
-func (r *rewriter) add(a Assignment) {
-	for _, have := range r.vars {
-		if have.Key == a.Key {
-			return
-		}
-	}
-	r.vars = append(r.vars, a)
-}
-
-func (r *rewriter) isTaken(name string) bool {
-	for _, a := range r.vars {
-		if a.Key == name {
-			return true
-		}
-	}
-	for _, key := range r.taken {
-		if key == name {
-			return true
-		}
-	}
-	return false
-}
-
-// hintOf names the variable for a word after what the word is: the program, or the value of an option. "" leaves it to
-// the path.
-func hintOf(words []systemd.RawWord, i int) string {
-	if i == 0 {
-		return programVariable
-	}
-	option, _, ok := strings.Cut(words[i].Text, "=")
-	if !ok || strings.ContainsAny(option, "/ \t") {
-		option = words[i-1].Text
-		if i == 1 || !strings.HasPrefix(option, "-") || len(strings.Trim(option, "-")) < 2 || strings.ContainsAny(option, "=/ \t") {
-			return ""
-		}
-	}
-	if name := variableName(strings.TrimLeft(option, "-")); name != "" {
-		return argumentPrefix + name
-	}
-	return ""
-}
-
-// variableName makes a name of a text: letters, digits and what separates them.
-func variableName(text string) string {
-	var b strings.Builder
-	for _, c := range strings.ToUpper(text) {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-			b.WriteRune(c)
-		default:
-			b.WriteByte('_')
-		}
-	}
-	return strings.Trim(b.String(), "_")
-}
-
-// span is a part of a text.
-type span struct{ from, to int }
-
-// spans finds the paths into packages in a word. A word, or what an option has after its "=", may be one path with
-// anything in it, and may reach a package over a link; otherwise paths end where a shell or a list ends them.
-func (p *place) spans(text string) []span {
-	if p.whole(text) {
-		return []span{{0, len(text)}}
-	}
-	if i := strings.IndexByte(text, '=') + 1; i > 0 && !strings.ContainsAny(text[:i], " \t/:;") && p.whole(text[i:]) {
-		return []span{{i, len(text)}}
-	}
-	var out []span
-	for at := 0; at < len(text); {
-		from := -1
-		for _, root := range p.roots {
-			if i := strings.Index(text[at:], strings.TrimSuffix(root, "/")+"/1bit-"); i >= 0 && (from < 0 || at+i < from) {
-				from = at + i
-			}
-		}
-		if from < 0 {
-			break
-		}
-		to := len(text)
-		if i := strings.IndexAny(text[from:], endsPath+varies); i >= 0 {
-			to = from + i
-		}
-		_, rest, ok := p.split(text[from:to])
-		partly := rest == "" && to < len(text) && strings.IndexByte(varies, text[to]) >= 0 // as in 1bit-hrx-${ID}/bin
-		if ok && !partly && !strings.Contains(pathBefore([]byte(text[:from])), "/") {
-			out = append(out, span{from, to})
-		}
-		at = to + 1
-	}
-	return out
-}
-
-// whole tells whether all of a text is one path into a package.
-func (p *place) whole(text string) bool {
-	if _, ok := p.at(text); !ok {
-		return false
-	}
-	if _, err := os.Lstat(text); err == nil {
-		return true
-	}
-	return !strings.ContainsAny(text, endsPath+varies)
-}
-
-// varies are the characters by which a shell, or systemd, makes a part of a path another one.
-const varies = `$*?[\`
