@@ -68,6 +68,27 @@ func heldSentence(o *fleet.Outcome) string {
 	return fmt.Sprintf("%s is held %s %s: %s", o.Unit, on, until, o.Held.Reason)
 }
 
+// ownerNotes says of a service what waits for its owner, or what he has forbidden.
+func ownerNotes(s fleet.Service) []string {
+	var notes []string
+	if p := s.Proposed; p != nil {
+		why := ""
+		if p.Reason != "" {
+			why = ": " + p.Reason
+		}
+		notes = append(notes, fmt.Sprintf("%s is proposed by %s (as claimed) since %s%s; 1bit pkg switch %s takes it",
+			p.Package, p.By, p.At.Local().Format("2006-01-02 15:04"), why, s.Unit))
+	}
+	if h := s.Held; h != nil {
+		until := ""
+		if h.Until != nil {
+			until = " until " + h.Until.Local().Format("2006-01-02 15:04")
+		}
+		notes = append(notes, fmt.Sprintf("held%s by %s: %s", until, or(h.By, "somebody"), h.Reason))
+	}
+	return notes
+}
+
 // parseUntil reads when something ends: "" is never and gives the zero time.
 func parseUntil(text string, now time.Time) (time.Time, error) {
 	if text == "" {

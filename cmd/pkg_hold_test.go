@@ -1,8 +1,11 @@
 package cmd
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/1bit-systems/pkg/fleet"
 )
 
 func TestParseUntil(t *testing.T) {
@@ -20,5 +23,24 @@ func TestParseUntil(t *testing.T) {
 		if got, err := parseUntil(text, now); exitCode(err) != exitUsage {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
+	}
+}
+
+func TestOwnerNotes(t *testing.T) {
+	end := time.Date(2026, 12, 24, 0, 0, 0, 0, time.Local)
+	got := ownerNotes(fleet.Service{
+		Unit:     "llm.service",
+		Proposed: &fleet.Proposal{Package: "hrx-1", By: "an agent", At: end.AddDate(0, 0, -1), Reason: "carries engine#123"},
+		Held:     &fleet.Hold{Reason: "the demo", By: "ai", Until: &end},
+	})
+	want := []string{
+		"hrx-1 is proposed by an agent (as claimed) since 2026-12-23 00:00: carries engine#123; 1bit pkg switch llm.service takes it",
+		"held until 2026-12-24 00:00 by ai: the demo",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := ownerNotes(fleet.Service{}); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }

@@ -138,7 +138,7 @@ func liveText(l *fleet.Live) string {
 
 // serviceNotes are the findings below the table, each a sentence.
 func serviceNotes(s fleet.Service) []string {
-	var notes []string
+	notes := ownerNotes(s)
 	if s.OverriddenBy != nil {
 		notes = append(notes, fmt.Sprintf("%s wins over our drop-in (%s)", placeText(*s.OverriddenBy), s.OverriddenBy.Value))
 	}

@@ -193,7 +193,7 @@ func (s *session) holdFindings(what string) ([]string, error) {
 // none.
 func (h *Host) Unhold(ctx context.Context, unit string) (*Outcome, error) {
 	act := "lift the hold of " + unit
-	none := func(unit string) error { return fmt.Errorf("%s: %s is not held: %w", act, unit, fs.ErrNotExist) }
+	none := func(unit string) error { return fmt.Errorf("%s: %w", act, nothing(unit+" is not held")) }
 	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
 		found, err := s.holdFindings("lifts")
 		if errors.Is(err, errNothingToAsk) {

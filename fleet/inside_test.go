@@ -41,7 +41,6 @@ func runInside(t *testing.T) {
 			"system: a stopped service":               testStopped,
 			"system: both scopes":                     testBothScopes,
 			"system: consent":                         testConsent,
-			"system: hold":                            testHold,
 		} {
 			t.Run(name, func(t *testing.T) { test(t, in) })
 		}

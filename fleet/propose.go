@@ -99,7 +99,7 @@ func (h *Host) Proposal(ctx context.Context, unit string) (*Proposed, error) {
 	}
 	p, err := h.proposal(name)
 	if err == nil && p == nil {
-		err = fmt.Errorf("nothing is proposed for %s: %w", name, fs.ErrNotExist)
+		err = nothing(fmt.Sprintf("nothing is proposed for %s: name the package (1bit pkg switch %s ID)", name, name))
 	}
 	return p, err
 }
@@ -136,7 +136,7 @@ func (h *Host) Withdraw(ctx context.Context, unit string) (was *Proposed, err er
 	err = atomicfile.Remove(h.proposalPath(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("nothing is proposed for %s: %w", name, fs.ErrNotExist)
+		return nil, nothing("nothing is proposed for " + name)
 	case err != nil:
 		return nil, fmt.Errorf("withdraw the proposal for %s: %w", name, unwritable(h.StateDir, err))
 	}
@@ -153,3 +153,11 @@ func (s *session) fulfil(armed PackageRef, out *Outcome) {
 		out.Notes = append(out.Notes, fmt.Sprintf("its proposal could not be removed: %v", err))
 	}
 }
+
+// nothing is an error about something that is not there, in words of its own: it is [fs.ErrNotExist].
+type nothing string
+
+func (n nothing) Error() string { return string(n) }
+
+// Is makes it one of the errors about what does not exist.
+func (n nothing) Is(target error) bool { return target == fs.ErrNotExist }

@@ -49,9 +49,9 @@ func maskedBy(path string) string {
 		return "a file"
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		return path + ", which is empty"
+		return path + " (an empty file)"
 	}
-	return path + ", a link to /dev/null"
+	return path + " (a link to /dev/null)"
 }
 
 // masks tells whether a unit file is one that masks: empty, or a link to /dev/null.
