@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type look struct {
 	specs systemd.Specifiers
 
 	files  *systemd.UnitFiles
+	ours   map[string]bool // the folders in our unit folder
 	loaded []systemd.Listed
 	since  time.Time // every loaded service was read after it
 	pids   map[string][]int
@@ -50,6 +52,11 @@ func (h *Host) look(ctx context.Context, m *systemd.Manager) (*look, error) {
 		return err
 	})
 	l.files = systemd.ListUnitFiles(append(m.SearchPath(), h.outside(m)...))
+	l.ours = map[string]bool{}
+	entries, _ := os.ReadDir(h.UnitDir) // one that cannot be read is named by the manager's own search
+	for _, e := range entries {
+		l.ours[e.Name()] = true
+	}
 	l.open = h.journal().open(string(h.Scope))
 	return l, group.Wait()
 }
@@ -95,7 +102,7 @@ func (l *look) candidates() []string {
 }
 
 func (l *look) mayConcern(name string) bool {
-	if l.h.exists(name) || l.scan.text([]byte(name)) {
+	if l.ours[name+".d"] && l.h.exists(name) || l.scan.text([]byte(name)) {
 		return true
 	}
 	files, hidden := l.files.Files(name)

@@ -29,15 +29,11 @@ func (h *Host) surprises(v *view) []Finding {
 		add("see that this is meant before anybody reloads", "its files say Type=%s and loaded is Type=%s", disk, v.loaded.Type)
 	}
 	for _, p := range v.settings.Problems {
+		remedy := "see whether that is meant"
 		if p.Fatal {
-			add("correct that line, or it will not start again", "%v", p)
+			remedy = "correct it, or the unit will not start again as it was meant"
 		}
-	}
-	for _, c := range v.disk.Covers() {
-		add("remove the empty file unless that is meant", "the empty %s hides %s", c.Path, c.Hides)
-	}
-	if dir := h.dropInDir(v.loaded.ID); isLink(dir) {
-		add("make it a folder that holds links to the files", "the drop-in folder %s is a link, and systemd may not read it", dir)
+		add(remedy, "%v", p)
 	}
 	for _, command := range v.loaded.ExecStart {
 		if len(command.Argv) > 1 && command.Argv[1] == strings.TrimSpace(deletedSuffix) {
@@ -88,9 +84,4 @@ func misplaced(v *view, add func(remedy, what string, args ...any)) {
 			add(fmt.Sprintf("move the line into [%s]", s.right), "%s:%d sets %s= in [%s], where systemd ignores it", value.File, value.Number, s.key, s.wrong)
 		}
 	}
-}
-
-func isLink(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&os.ModeSymlink != 0
 }

@@ -31,7 +31,11 @@ func (u *Unit) hiddenBy(name string) []Problem {
 // nothing; a version that has loaded something from one evidently does.
 func (u *Unit) linkedFolders() []Problem {
 	var passed []Problem
-	for _, dir := range dropInFolders(u.names(), u.SearchPath) {
+	folders := u.folders
+	if folders == nil {
+		folders = dropInFolders(u.names(), u.SearchPath)
+	}
+	for _, dir := range folders {
 		info, err := os.Lstat(dir)
 		if err != nil || info.Mode()&os.ModeSymlink == 0 || u.loadedFrom(dir) {
 			continue

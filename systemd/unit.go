@@ -42,6 +42,8 @@ type Unit struct {
 	// SearchPath is the manager's list of unit folders, the strongest first. ReadSettings needs
 	// it to tell which of two drop-ins of the same name counts.
 	SearchPath []string
+
+	folders []string // the drop-in folders that are there; nil where that is not known
 }
 
 // EnvironmentFile is one EnvironmentFile= of a loaded unit; Path may be a glob pattern.

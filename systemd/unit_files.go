@@ -185,28 +185,6 @@ func DropInOwner(path string) string {
 	return owner
 }
 
-// Cover is a drop-in that is empty, or a link to /dev/null, and so hides a weaker one of its name.
-type Cover struct{ Path, Hides string }
-
-// Covers lists what empty drop-ins of a unit hide.
-func (u *Unit) Covers() []Cover {
-	var covers []Cover
-	for _, path := range u.DropInPaths {
-		info, err := os.Stat(path)
-		if err != nil || info.Size() > 0 && info.Mode()&fs.ModeCharDevice == 0 {
-			continue
-		}
-		for _, dir := range dropInFolders(u.names(), u.SearchPath) {
-			other := filepath.Join(dir, filepath.Base(path))
-			there, err := os.Stat(other)
-			if err == nil && other != path && there.Size() > 0 {
-				covers = append(covers, Cover{path, other})
-			}
-		}
-	}
-	return covers
-}
-
 // Unit makes of a loaded service, as it is listed, what its files say the rest is. ok is false
 // where the manager has to be asked: a file was changed at or after since (or it is not known when
 // the manager read it), may not be read, is empty, or is reached over a link to a folder. A
@@ -225,6 +203,7 @@ func (f *UnitFiles) Unit(listed Listed, since time.Time) (u *Unit, ok bool) {
 		FragmentPath: fragments[0], SearchPath: f.search,
 	}
 	found := map[string]bool{}
+	u.folders = []string{}
 	for _, dir := range dropInFolders(u.names(), f.search) {
 		paths, there := f.dropIns[dir]
 		if !there {
@@ -233,6 +212,7 @@ func (f *UnitFiles) Unit(listed Listed, since time.Time) (u *Unit, ok bool) {
 		if f.unread[dir] || f.linked[dir] || !olderThan(dir, since) {
 			return nil, false
 		}
+		u.folders = append(u.folders, dir)
 		for _, path := range paths {
 			if name := filepath.Base(path); !found[name] {
 				found[name] = true

@@ -81,31 +81,6 @@ func TestUnitFiles(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
-	root := t.TempDir()
-	weak, strong := filepath.Join(root, "usr"), filepath.Join(root, "etc")
-	for _, name := range []string{"50-vendor.conf", "60-two.conf", "70-kept.conf"} {
-		writeFile(t, filepath.Join(weak, "engine.service.d", name), "[Service]\n")
-	}
-	writeFile(t, filepath.Join(strong, "engine.service.d/50-vendor.conf"), "")
-	two := filepath.Join(strong, "engine.service.d/60-two.conf")
-	if err := os.Symlink("/dev/null", two); err != nil {
-		t.Fatal(err)
-	}
-	u := &Unit{ID: "engine.service", SearchPath: []string{strong, weak}}
-	u, err := u.Rescan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Cover{
-		{strong + "/engine.service.d/50-vendor.conf", weak + "/engine.service.d/50-vendor.conf"},
-		{two, weak + "/engine.service.d/60-two.conf"},
-	}
-	if diff := cmp.Diff(want, u.Covers()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestProcessesByService(t *testing.T) {
 	cgroups, proc := t.TempDir(), t.TempDir()
 	for dir, pids := range map[string]string{

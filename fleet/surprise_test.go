@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+func TestSurprises(t *testing.T) {
+	root := t.TempDir()
+	etc, usr := filepath.Join(root, "etc"), filepath.Join(root, "usr")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(target, name string) {
+		t.Helper()
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("etc/quiet.service", "[Unit]\nStartLimitIntervalSec=1\n[Service]\nType=exec\nExecStart=/bin/true\nStartLimitInterval=2\n[Install]\nWantedBy=default.target\n")
+	write("etc/loud.service", "[Unit]\nRestart=always\n[Service]\nType=notify\nExecStart=/opt/x (deleted) --port 1\nStartLimitIntervalSec=1\nWantedBy=x\n[Install]\nWantedBy=multi-user.target\n")
+	write("usr/loud.service.d/50-vendor.conf", "[Service]\nEnvironment=VENDOR=1\n")
+	write("etc/loud.service.d/50-vendor.conf", "")
+	write("var/lib/systemd/linger/ai", "")
+	write("dotfiles/eng.d/50-eng.conf", "[Service]\nEnvironment=WHO=dotfiles\n")
+	write("etc/linked.service", "[Service]\nExecStart=/bin/true\n")
+	link("../dotfiles/eng.d", "etc/linked.service.d")
+
+	h := &Host{Scope: systemd.ScopeUser, UnitDir: etc, Root: root, User: "ai"}
+	look := func(h *Host, unit string) string {
+		t.Helper()
+		u := &systemd.Unit{
+			ID: unit, FragmentPath: filepath.Join(etc, unit), SearchPath: []string{etc, usr}, Type: "exec",
+			ExecStart: []systemd.Command{{Path: "/opt/x", Argv: []string{"/opt/x", "(deleted)", "--port", "1"}}},
+		}
+		if unit != "loud.service" {
+			u.ExecStart = nil
+		}
+		disk, err := u.Rescan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings, err := systemd.ReadSettings(disk, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, f := range h.surprises(&view{loaded: u, disk: disk, settings: settings}) {
+			if f.Unit != unit || f.Remedy == "" {
+				t.Errorf("finding %+v", f)
+			}
+			out = append(out, f.What+": "+f.Remedy)
+		}
+		return strings.Join(out, "\n")
+	}
+	if got := look(h, "quiet.service"); got != "" {
+		t.Errorf("findings about a good unit: %s", got)
+	}
+	loud := look(h, "loud.service")
+	for _, want := range []string{
+		"WantedBy=multi-user.target", "reenable loud.service", "loud.service:7 sets WantedBy= in [Service]", "sets Restart= in [Unit]",
+		"loud.service:6 sets StartLimitIntervalSec= in [Service]", "move the line into [Unit]", "Type=notify and loaded is Type=exec",
+		"50-vendor.conf: hidden by", "kernel's mark",
+	} {
+		if !strings.Contains(loud, want) {
+			t.Errorf("no %q in:\n%s", want, loud)
+		}
+	}
+	if got := look(h, "linked.service"); !strings.Contains(got, "the folder is a symbolic link") {
+		t.Errorf("a linked folder: %s", got)
+	}
+	h.User = "bob"
+	if got := look(h, "quiet.service"); !strings.Contains(got, "loginctl enable-linger bob") {
+		t.Errorf("without linger: %s", got)
+	}
+	h.Scope = systemd.ScopeSystem
+	if got := look(h, "loud.service"); strings.Contains(got, "linger") || strings.Contains(got, "multi-user") {
+		t.Errorf("a unit of the system's: %s", got)
+	}
+}
