@@ -50,3 +50,24 @@ func ExampleReadSettings() {
 	// hides: hrx.conf:2 /opt/old/server
 	// loses to: zzz-local.conf:2 UnsetEnvironment
 }
+
+// What a command comes to depends on the files alone, as long as they say all that it needs.
+func ExampleSettings_Argv() {
+	file, err := systemd.ParseFile("/etc/systemd/system/llm.service", []byte(`[Service]
+Environment=SERVER=/opt/1bit/llama-server "FLAGS=--ctx-size 8192 --alias 'small model'"
+ExecStart=-/usr/bin/env ${SERVER} $FLAGS --price $$5 \
+  # --verbose
+  --host %i
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	settings := systemd.Effective([]*systemd.File{file}, systemd.ReadEnvironmentFiles, systemd.Specifiers{'i': "box"})
+	for _, command := range settings.Start() {
+		argv, unsure := settings.Argv(command, nil)
+		fmt.Printf("line %d: %q %q\n", command.Line, argv, unsure)
+	}
+	// Output:
+	// line 3: ["/usr/bin/env" "/opt/1bit/llama-server" "--ctx-size" "8192" "--alias" "small model" "--price" "$5" "--host" "box"] ""
+}
