@@ -3,8 +3,12 @@ package systemd
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	godbus "github.com/godbus/dbus/v5"
 )
 
 func TestLast(t *testing.T) {
@@ -72,8 +76,8 @@ func TestSingleValuesReal(t *testing.T) {
 	}
 	sections := map[string][]string{"Service": {"Service", "Service", "Service", "Unit", "service"}, "Unit": {"Unit", "Service"}}
 	g, m := rand.New(rand.NewPCG(seed(t), 3)), connectHere(t)
-	files := map[string]string{}
-	const units = 120
+	dir, dropIns := userUnitDir(t), map[string]string{}
+	const units = 100
 	for i := range units {
 		unit, dropIn := "[Service]\nExecStart=/bin/true\n", ""
 		for _, key := range keys {
@@ -87,37 +91,41 @@ func TestSingleValuesReal(t *testing.T) {
 			}
 		}
 		name := fmt.Sprintf("single-%d.service", i)
-		files[name], files[name+".d/a.conf"] = unit, dropIn
+		dropIns[name] = dropIn
+		writeFile(t, filepath.Join(dir, name), unit)
+		writeFile(t, filepath.Join(dir, name+".d/a.conf"), dropIn)
+		t.Cleanup(func() {
+			os.Remove(filepath.Join(dir, name))
+			os.RemoveAll(filepath.Join(dir, name+".d"))
+		})
 	}
-	install(t, m, files)
+	reload(t, m)
 	specifiers, err := m.Specifiers(limited(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range units {
-		name := fmt.Sprintf("single-%d.service", i)
-		u, err := m.Unit(limited(t), name)
-		if err != nil {
-			t.Fatal(err)
+	for name, dropIn := range dropIns {
+		has := map[string]map[string]godbus.Variant{}
+		for section, iface := range map[string]string{"Unit": unitInterface, "Service": serviceInterface} {
+			if has[section], err = m.all(limited(t), unitPath(name), iface); err != nil {
+				t.Fatal(err)
+			}
 		}
+		u := &Unit{ID: name, FragmentPath: filepath.Join(dir, name), DropInPaths: []string{filepath.Join(dir, name+".d/a.conf")}}
 		settings, err := ReadSettings(u, specifiers)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, key := range keys {
-			iface := map[string]string{"Unit": unitInterface, "Service": serviceInterface}[key.section]
-			has, err := m.property(limited(t), unitPath(name), iface, key.property)
-			if err != nil {
-				t.Fatal(err)
-			}
+			has := has[key.section][key.property].Value()
 			got := settings.Last(key.section, key.key)
 			first := got.File == u.FragmentPath
 			if text, ok := has.(string); ok && got.Line.Value != "" && key.key != "User" && key.key != "WorkingDirectory" {
 				if text != got.Line.Value {
-					t.Errorf("%s=%s, we say %q: %q", key.key, text, got.Line.Value, files[name+".d/a.conf"])
+					t.Errorf("%s=%s, we say %q: %q", key.key, text, got.Line.Value, dropIn)
 				}
 			} else if (has == key.has) != first {
-				t.Errorf("%s=%v, we say %q of line %d: %q", key.key, has, got.Line.Value, got.Number, files[name+".d/a.conf"])
+				t.Errorf("%s=%v, we say %q of line %d: %q", key.key, has, got.Line.Value, got.Number, dropIn)
 			}
 		}
 	}
