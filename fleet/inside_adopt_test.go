@@ -22,16 +22,13 @@ const recorder = `#!/bin/sh
 { printf '%%s\n' "$0" "$@"; env | grep -v -E '^(INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|_|SHLVL|PWD|OLDPWD|ONEBIT_(LLAMA_SERVER|PROGRAM|ARG_.*))=' | sort; } >%s
 `
 
-// written makes a unit by hand that is not started, in a package of its own whose programs write down how they were
-// started, and returns it with that package, a second one beside it and the file that they write.
-func (in *inside) written(t *testing.T, unit, text string, dropIns map[string]string) (s *service, one, two *store.Package, record string) {
+// recorders makes two packages whose programs write down how they were started, for the length of a test.
+func (in *inside) recorders(t *testing.T) {
 	t.Helper()
-	record = filepath.Join(in.home, "record")
-	var pkgs []*store.Package
 	for _, id := range []string{"adopt01", "adopt02"} {
 		dir := filepath.Join(in.home, ".local/share/1bit-hrx-"+id)
 		for name, data := range map[string]string{
-			"hrx/llama/bin/llama-server": fmt.Sprintf(recorder, record), "1bit": fmt.Sprintf(recorder, record),
+			"hrx/llama/bin/llama-server": fmt.Sprintf(recorder, in.record()), "1bit": fmt.Sprintf(recorder, in.record()),
 			"lib/x.so": "", "share/mm proj.gguf": "", "lib2/y.so": "",
 		} {
 			path := filepath.Join(dir, name)
@@ -43,9 +40,21 @@ func (in *inside) written(t *testing.T, unit, text string, dropIns map[string]st
 		if err != nil {
 			t.Fatal(err)
 		}
-		pkgs = append(pkgs, p)
-		t.Cleanup(func() { os.RemoveAll(dir) })
+		in.pkgs[id] = p
+		t.Cleanup(func() {
+			delete(in.pkgs, id)
+			os.RemoveAll(dir)
+		})
 	}
+}
+
+func (in *inside) record() string { return filepath.Join(in.home, "record") }
+
+// written makes a unit by hand that is not started, and returns it with the two packages of recorders and the file that
+// their programs write.
+func (in *inside) written(t *testing.T, unit, text string, dropIns map[string]string) (s *service, one, two *store.Package, record string) {
+	t.Helper()
+	record = in.record()
 	s = &service{T: t, inside: in, unit: unit}
 	s.write(unit, text)
 	for name, data := range dropIns {
@@ -59,7 +68,7 @@ func (in *inside) written(t *testing.T, unit, text string, dropIns map[string]st
 		}
 	})
 	s.reload()
-	return s, pkgs[0], pkgs[1], record
+	return s, in.pkgs["adopt01"], in.pkgs["adopt02"], record
 }
 
 // run starts a oneshot unit and returns what its program wrote down.
@@ -96,6 +105,7 @@ func (s *service) tryAdopt(dry bool) func() (*fleet.Outcome, error) {
 // Every way to write a unit starts the same program with the same arguments and environment before adopt, after it,
 // after a switch there and back, and in the end.
 func testAdoptSpellings(t *testing.T, in *inside) {
+	in.recorders(t)
 	const p = "%h/.local/share/1bit-hrx-adopt01"
 	server := p + "/hrx/llama/bin/llama-server"
 	for name, tt := range map[string]struct {
@@ -172,6 +182,7 @@ func testAdoptSpellings(t *testing.T, in *inside) {
 }
 
 func testAdoptRefusals(t *testing.T, in *inside) {
+	in.recorders(t)
 	const p = "%h/.local/share/1bit-hrx-adopt01"
 	server, unit := p+"/hrx/llama/bin/llama-server", "[Service]\nType=oneshot\n"
 	env := filepath.Join(in.home, "adopt.env")
@@ -286,6 +297,7 @@ func testAdoptRefusals(t *testing.T, in *inside) {
 
 // A line that adopt took over is warned about once it says something else, and not when it only moved.
 func testAdoptDrift(t *testing.T, in *inside) {
+	in.recorders(t)
 	const server = "%h/.local/share/1bit-hrx-adopt01/hrx/llama/bin/llama-server"
 	const hrx = "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=" + server + "\nEnvironment=HSA_USERPTR_FOR_PAGED_MEM=0\n"
 	unit := "[Service]\nType=oneshot\nExecStart=" + server + " --port 1\n"
