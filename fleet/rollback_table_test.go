@@ -183,7 +183,7 @@ func (u *unitFiles) restart(serves bool) {
 		u.live = ""
 		return
 	}
-	if err := u.session().disarm(u.Context(), "it failed", &Outcome{}); errors.Is(err, ErrRefused) { // nothing to go back to
+	if err := u.session().disarm(u.Context(), "it failed", &Outcome{}); errors.Is(err, errNowhere) {
 		u.live = ""
 		return
 	} else if err != nil {
