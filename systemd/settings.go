@@ -41,8 +41,9 @@ type Assignment struct {
 
 // Settings is what the files of one unit amount to.
 type Settings struct {
-	// Problems are lines that systemd passes over, files that it cannot read and the like. They
-	// do not keep a unit from starting unless one is Fatal.
+	// Problems are lines that systemd passes over, files that it cannot read and the like. Not
+	// even a Fatal one need keep the unit from starting (in a drop-in it costs the rest of that):
+	// see Refused.
 	Problems []Problem
 
 	files   []*File // each as far as systemd reads it
