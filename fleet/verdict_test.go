@@ -1,6 +1,10 @@
 package fleet
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,7 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -134,6 +140,36 @@ func TestOption(t *testing.T) {
 	} {
 		if got, _ := option(strings.Fields(text), "--port"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A server that says it is another build than the package's is not the package's, whatever path it runs from.
+func TestBuildOfServer(t *testing.T) {
+	info := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/props" || info == "" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintf(w, `{"total_slots": 1, "build_info": %q}`, info)
+	}))
+	defer server.Close()
+	m := &packager.Manifest{Components: []packager.Component{{Name: "llama.cpp", Commit: "86c33b5d5f0e"}}}
+	for _, tt := range []struct {
+		info  string
+		typed bool
+		fails bool
+		notes int
+	}{
+		{"b10605-86c33b5d5", false, false, 0}, {"b9001-00adc2b", false, true, 0}, {"b9001-00adc2b", true, false, 1}, {"", false, false, 0},
+	} {
+		info, m.Components[0].Declared = tt.info, tt.typed
+		w := &watched{h: &Host{}, pkg: PackageRef{Path: "/p"}, place: &place{known: map[string]*store.Package{"/p": {Manifest: m}}}}
+		err := w.build(t.Context(), &engine.Client{BaseURL: server.URL})
+		var f *failure
+		if errors.As(err, &f) != tt.fails || !tt.fails && err != nil || len(w.notes) != tt.notes {
+			t.Errorf("%q, declared %v: %v, notes %q", tt.info, tt.typed, err, w.notes)
 		}
 	}
 }
