@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -75,6 +76,12 @@ func (s *session) propose(ctx context.Context, pkg *store.Package, opts ProposeO
 		if err := atomicfile.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return unwritable(h.StateDir, err)
 		}
+		lock, err := lockDir(ctx, filepath.Dir(path))
+		if err != nil {
+			return fmt.Errorf("lock the folder of proposals: %w", err)
+		}
+		defer lock.release()
+		sweep(path)
 	}
 	switch there, err := ReadProposal(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,6 +96,16 @@ func (s *session) propose(ctx context.Context, pkg *store.Package, opts ProposeO
 	out.Changed = true
 	h.log().Info("proposed", "unit", s.unit, "package", pkg.Name, "file", path)
 	return nil
+}
+
+// sweep removes what writes of a file left behind that were cut off. The caller holds the folder's lock.
+func sweep(path string) {
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.tmp"))
+	for _, temp := range left {
+		if strings.HasPrefix(filepath.Base(temp), "."+filepath.Base(path)+".") {
+			_ = os.Remove(temp)
+		}
+	}
 }
 
 // Proposal is what is proposed for a unit. The error wraps [fs.ErrNotExist] where nothing is.

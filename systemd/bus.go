@@ -57,7 +57,7 @@ const (
 	userRunDir       = "/run/user"
 	systemPrivate    = "/run/systemd/private"
 	systemBus        = "/run/dbus/system_bus_socket"
-	handshakeTimeout = 10 * time.Second
+	handshakeTimeout = 25 * time.Second // what D-Bus gives an answer; a manager that reloads says nothing meanwhile
 )
 
 // endpoints lists the sockets to try, the best first, and notes on what it passed over. The
