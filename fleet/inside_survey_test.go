@@ -24,9 +24,10 @@ func testSurvey(t *testing.T, in *inside) {
 	s := &service{T: t, inside: in, unit: "survey.service"}
 	run := "[Service]\nExecStart=/bin/sleep infinity\nRestart=always\n"
 	files := map[string]string{
-		"survey.service":                   run + packageLine + "StartLimitIntervalSec=1min\n[Install]\nWantedBy=multi-user.target\n",
+		"survey.service":                   "[Unit]\nAfter=survey-pinned.service\n" + run + packageLine + "StartLimitIntervalSec=1min\n[Install]\nWantedBy=multi-user.target\n",
 		"survey-ahead.service":             run + packageLine,
 		"survey-edited.service":            run + packageLine,
+		"survey-pinned.service":            run + packageLine, // loaded for the sake of another, and stopped
 		"survey-orphan.service":            "[Service]\nExecStart=/bin/sh -c 'exec sleep infinity'\n" + packageLine,
 		"survey-exec.service":              "[Service]\nExecStart=%h/.local/share/1bit-hrx-aaa0001/1bit serve\n",
 		"survey-missing.service":           run + "Environment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-9990001/x\n",
@@ -90,8 +91,11 @@ func testSurvey(t *testing.T, in *inside) {
 	s.reload()
 	s.write("survey-edited.service", run)
 	s.write("survey-ahead.service", run+strings.ReplaceAll(packageLine, "aaa0001", "bbb0002"))
-	if err := os.Chtimes(s.path("survey-edited.service"), old, old); err != nil {
-		t.Fatal(err)
+	s.write("survey-pinned.service", run)
+	for _, name := range []string{"survey-edited.service", "survey-pinned.service"} {
+		if err := os.Chtimes(s.path(name), old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	survey, err := in.host.Survey(t.Context())
@@ -109,6 +113,7 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey.service":          {"hrx-aaa0001", "default.target"},
 		"survey-ahead.service":    {"hrx-bbb0002", ""},
 		"survey-edited.service":   {"hrx-aaa0001", "reload by anybody"},
+		"survey-pinned.service":   {"hrx-aaa0001", "reload by anybody"},
 		"survey-orphan.service":   {"", "restart is pending"},
 		"survey-exec.service":     {"hrx-aaa0001", "adopt"},
 		"survey-missing.service":  {"hrx-9990001", "is not there"},
