@@ -131,7 +131,7 @@ func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*v
 	var others []string
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.h.verify(gctx, pkg, all) })
-	group.Go(func() (err error) { others, err = s.m.Pending(gctx); return err })
+	group.Go(func() (err error) { others, err = s.m.Pending(gctx, s.unit); return err })
 	var p *plan
 	v, err := s.view(ctx)
 	if err == nil {
@@ -146,7 +146,7 @@ func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*v
 		return nil, nil, err
 	}
 	for _, other := range others {
-		if other != s.unit && p.next != nil {
+		if p.next != nil {
 			p.notes = append(p.notes, fmt.Sprintf("the reload also loads pending edits of %s", other))
 		}
 	}

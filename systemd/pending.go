@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pending lists the loaded units, of any kind, whose files have changed since they were loaded: what a reload would
-// take up besides our own edit.
+// Pending lists the loaded units other than ours, of any kind, whose files have changed since they were loaded: what
+// a reload would take up besides our own edit.
 //
 // Asking every unit for NeedDaemonReload costs a question each, and it misses what systemd has not looked for since:
 // the first drop-in of a unit, a unit file in a stronger folder, a file put in place with an old time (cp -p, rsync).
@@ -24,8 +24,9 @@ import (
 // is the time of the inode, which nobody can set: it is new when a file was written, replaced or renamed. Where a unit
 // folder itself has changed a file may have gone from it, and where the times cannot be trusted they say nothing:
 // then all units are asked.
-func (m *Manager) Pending(ctx context.Context) ([]string, error) {
+func (m *Manager) Pending(ctx context.Context, ours string) ([]string, error) {
 	edits := m.edits()
+	delete(edits.units, ours)
 	if len(edits.units) == 0 && !edits.gone && !edits.all {
 		return nil, nil
 	}
@@ -35,8 +36,8 @@ func (m *Manager) Pending(ctx context.Context) ([]string, error) {
 	}
 	var asked []question
 	for _, unit := range units {
-		newer := edits.of(unit.Name)
-		if !newer && !edits.gone {
+		touched, newer := edits.of(unit.Name)
+		if unit.Name == ours || !touched && !edits.gone {
 			continue
 		}
 		iface, method, property := unitInterface, getProperty, []any{"NeedDaemonReload"}
@@ -109,23 +110,19 @@ func (u *Unit) elsewhere() (bool, error) {
 // edits is what the unit folders hold that is newer than the last reload.
 type edits struct {
 	since time.Time       // with room for the clock of files
-	units map[string]bool // by name; of a template, a prefix or a kind as its files and folders are named
+	units map[string]bool // by name; of a template, a prefix or a kind as its files and folders are named. false: only its drop-in folder is newer, so that one may have gone
 	old   map[string]bool // files that came with a time of before, which systemd goes by
 	gone  bool            // a file may have gone from a unit folder
 	all   bool            // the times say nothing: any unit may have changed
 }
 
-// of says whether something of a unit is newer.
-func (e *edits) of(unit string) bool {
-	if e.all || e.units[strings.TrimPrefix(filepath.Ext(unit), ".")] {
-		return true
+// of says whether something of a unit is newer, and whether a file is.
+func (e *edits) of(unit string) (touched, file bool) {
+	for _, name := range append(spellings(unit), strings.TrimPrefix(filepath.Ext(unit), ".")) {
+		newer, have := e.units[name]
+		touched, file = touched || have, file || newer
 	}
-	for _, name := range spellings(unit) {
-		if e.units[name] {
-			return true
-		}
-	}
-	return false
+	return touched || e.all, file || e.all
 }
 
 // edits looks through the unit folders.
@@ -148,15 +145,17 @@ func (m *Manager) edits() *edits {
 		if err != nil {
 			continue
 		}
-		e.gone = e.gone || e.newer(info)
+		changed := e.newer(info)
+		e.gone = e.gone || changed
 		e.all = e.all || foreignClock(dir)
-		e.folder(dir)
+		e.folder(dir, changed)
 	}
 	return e
 }
 
-// folder looks at the unit files and the drop-in folders in one folder of the search path.
-func (e *edits) folder(dir string) {
+// folder looks at the unit files and the drop-in folders in one folder of the search path. Where that itself has
+// changed, a drop-in folder may have come whole, with old files in it.
+func (e *edits) folder(dir string, changed bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		e.all = true
@@ -171,7 +170,7 @@ func (e *edits) folder(dir string) {
 			e.file(unit, path)
 		default:
 			if info, err := os.Stat(path); err == nil && e.newer(info) {
-				e.units[unit] = true
+				e.units[unit] = e.units[unit] || changed
 			}
 			files, err := os.ReadDir(path)
 			if err != nil {

@@ -115,8 +115,12 @@ func TestEditsOf(t *testing.T) {
 		{"service", "a.timer", false},
 	} {
 		e := &edits{units: map[string]bool{test.newer: true}}
-		if got := e.of(test.unit); got != test.want {
-			t.Errorf("%s newer: %s %v", test.newer, test.unit, got)
+		if touched, file := e.of(test.unit); touched != test.want || file != test.want {
+			t.Errorf("%s newer: %s %v %v", test.newer, test.unit, touched, file)
+		}
+		e.units[test.newer] = false
+		if touched, file := e.of(test.unit); touched != test.want || file {
+			t.Errorf("folder of %s newer: %s %v %v", test.newer, test.unit, touched, file)
 		}
 	}
 }
@@ -170,21 +174,24 @@ func testPending(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "t-linked.service")
 	writeFile(t, outside, sleeper)
 	files := map[string]string{
-		"t-edited.service": sleeper, "t-other.service": sleeper, "t-inst@.service": sleeper, "t-linked.service": "-> " + outside,
+		"t-edited.service": sleeper, "t-other.service": sleeper, "t-ours.service": sleeper, "t-inst@.service": sleeper, "t-linked.service": "-> " + outside,
 		"t-other.service.d/a.conf": "[Service]\nNice=1\n",
 	}
 	install(t, m, files)
-	for _, name := range []string{"t-edited", "t-other", "t-inst@one", "t-linked"} {
+	for _, name := range []string{"t-edited", "t-other", "t-ours", "t-inst@one", "t-linked"} {
 		mustRun(t, m.Start, name, "done")
 	}
 	t.Cleanup(func() {
 		os.RemoveAll(dir + "/t-edited.service.d")
+		os.RemoveAll(dir + "/t-linked.service.d")
 		os.RemoveAll(dir + "/t-inst@.service.d")
 		if _, err := m.Stop(context.Background(), "t-inst@one"); err != nil {
 			t.Error(err)
 		}
 	})
 	path := func(name string) string { return filepath.Join(dir, name) }
+	whole := path("whole")
+	writeFile(t, whole+"/a.conf", "[Service]\nNice=1\n")
 	longAgo := time.Now().Add(-time.Hour)
 	for _, test := range []struct {
 		name string
@@ -207,6 +214,12 @@ func testPending(t *testing.T) {
 			writeFile(t, path("t-edited.service.d/zz.conf"), "[Service]\nEnvironment=A=3\n")
 			return nil
 		}, "t-edited.service"},
+		{"a folder of drop-ins that comes whole", func() error {
+			if err := os.RemoveAll(path("t-edited.service.d")); err != nil {
+				return err
+			}
+			return os.Rename(whole, path("t-linked.service.d"))
+		}, "t-edited.service t-linked.service"},
 		{"a drop-in that is gone", func() error { return os.Remove(path("t-other.service.d/a.conf")) }, "t-other.service"},
 		{"a drop-in of the template", func() error {
 			writeFile(t, path("t-inst@.service.d/a.conf"), "[Service]\nNice=1\n")
@@ -217,6 +230,10 @@ func testPending(t *testing.T) {
 			return nil
 		}, "t-linked.service"},
 		{"a unit file that is gone", func() error { return os.Remove(path("t-other.service")) }, "t-other.service"},
+		{"our own", func() error {
+			writeFile(t, path("t-ours.service"), sleeper+"Environment=A=1\n")
+			return nil
+		}, ""},
 		{"a unit that is not loaded", func() error {
 			writeFile(t, path("t-not-loaded.service"), sleeper)
 			t.Cleanup(func() { os.Remove(path("t-not-loaded.service")) })
@@ -229,12 +246,12 @@ func testPending(t *testing.T) {
 			if err := test.edit(); err != nil {
 				t.Fatal(err)
 			}
-			names, err := connectHere(t).Pending(limited(t))
+			names, err := connectHere(t).Pending(limited(t), "t-ours.service")
 			if err != nil || strings.Join(names, " ") != test.want {
 				t.Errorf("pending %q, want %q: %v", names, test.want, err)
 			}
 			// What it knew when it connected is older, and so it never says too little.
-			if names, err := m.Pending(limited(t)); err != nil || test.want != "" && !slices.Contains(names, test.want) {
+			if names, err := m.Pending(limited(t), "t-ours.service"); err != nil || test.want != "" && !slices.Contains(names, strings.Fields(test.want)[0]) {
 				t.Errorf("over an old connection: pending %q, want %q: %v", names, test.want, err)
 			}
 		})
