@@ -42,13 +42,10 @@ func (h *Host) look(ctx context.Context, m *systemd.Manager) (*look, error) {
 	l := &look{h: h, m: m, place: h.place(), boot: bootTime(h.proc()), scan: newScan(h.homes())}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { l.loaded, err = m.Loaded(gctx); return err })
-	group.Go(func() (err error) { l.since, err = m.LoadedSince(gctx); return err })
+	l.since = m.LoadedSince()
 	group.Go(func() (err error) { l.specs, err = m.Specifiers(gctx); return err })
-	group.Go(func() error {
-		cgroup, err := m.ControlGroup(gctx)
-		if err == nil {
-			l.pids, err = systemd.ProcessesByService(h.proc(), h.cgroup(), cgroup)
-		}
+	group.Go(func() (err error) {
+		l.pids, err = systemd.ProcessesByService(h.proc(), h.cgroup(), m.ControlGroup())
 		return err
 	})
 	l.files = systemd.ListUnitFiles(append(m.SearchPath(), h.outside(m)...))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	godbus "github.com/godbus/dbus/v5"
 )
@@ -38,32 +37,8 @@ func (m *Manager) Loaded(ctx context.Context) ([]Listed, error) {
 // SearchPath is the manager's list of unit folders, the strongest first.
 func (m *Manager) SearchPath() []string { return m.searchPath }
 
-// LoadedSince is the time after which the manager has read every unit that it has loaded: when
-// its last reload began. Zero where it does not tell.
-func (m *Manager) LoadedSince(ctx context.Context) (time.Time, error) {
-	var last uint64
-	for _, name := range []string{"UnitsLoadTimestamp", "UnitsLoadStartTimestamp"} {
-		value, err := m.property(ctx, managerPath, managerInterface, name)
-		if ctx.Err() != nil {
-			return time.Time{}, fmt.Errorf("ask when the units were loaded: %w", ctx.Err())
-		}
-		usec, _ := value.(uint64)
-		if last = usec; err == nil && last > 0 {
-			return time.UnixMicro(int64(last)), nil
-		}
-	}
-	return time.Time{}, nil
-}
-
 // ControlGroup is the manager's own control group, below which those of its units lie.
-func (m *Manager) ControlGroup(ctx context.Context) (string, error) {
-	value, err := m.property(ctx, managerPath, managerInterface, "ControlGroup")
-	if err != nil {
-		return "", fmt.Errorf("ask for the manager's control group: %w", err)
-	}
-	group, _ := value.(string)
-	return group, nil
-}
+func (m *Manager) ControlGroup() string { return get[string](m.about, "ControlGroup") }
 
 // properties reads some properties of a service at once, fewer than Unit and much cheaper: the
 // calls are on their way together. Those of the unit are named with a leading "Unit.". A property

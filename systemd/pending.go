@@ -127,7 +127,7 @@ func (e *edits) of(unit string) (touched, file bool) {
 
 // edits looks through the unit folders.
 func (m *Manager) edits() *edits {
-	e := &edits{since: m.loadTime(), units: map[string]bool{}, old: map[string]bool{}}
+	e := &edits{since: m.LoadedSince(), units: map[string]bool{}, old: map[string]bool{}}
 	if e.since.IsZero() {
 		e.all = true
 		return e
@@ -241,9 +241,10 @@ func (e *edits) newer(info fs.FileInfo) bool {
 	return !ok || !time.Unix(stat.Ctim.Unix()).Before(e.since)
 }
 
-// loadTime is when the last reload began, by the clock as it is now; zero where the manager does not tell (before
-// version 250). Where the clock was set back since, the time that has passed counts.
-func (m *Manager) loadTime() time.Time {
+// LoadedSince is the time after which the manager has read every unit that it has loaded: when its last reload before
+// we connected began, by the clock as it is now. Zero where it does not tell. Where the clock was set back since, the
+// time that has passed counts.
+func (m *Manager) LoadedSince() time.Time {
 	for _, name := range []string{"UnitsLoadTimestamp", "UnitsLoadStartTimestamp"} { // the second of the start alone
 		at, passed := get[uint64](m.about, name), get[uint64](m.about, name+"Monotonic")
 		if at == 0 || passed == 0 {

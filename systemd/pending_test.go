@@ -146,22 +146,22 @@ func TestEditsOfGenerated(t *testing.T) {
 }
 
 // The manager's time is by a clock that may have been set since.
-func TestLoadTime(t *testing.T) {
+func TestLoadedSince(t *testing.T) {
 	near := func(got time.Time, ago time.Duration) bool {
 		off := time.Since(got) - ago
 		return off > -time.Second && off < time.Second
 	}
-	if got := loadedAt(t, time.Minute, 0).loadTime(); !near(got, time.Minute) {
+	if got := loadedAt(t, time.Minute, 0).LoadedSince(); !near(got, time.Minute) {
 		t.Errorf("a minute ago: %v", got)
 	}
-	if got := loadedAt(t, time.Minute, time.Hour).loadTime(); !near(got, time.Minute) {
+	if got := loadedAt(t, time.Minute, time.Hour).LoadedSince(); !near(got, time.Minute) {
 		t.Errorf("the clock was set back: %v", got)
 	}
-	if got := loadedAt(t, time.Minute, -time.Hour).loadTime(); !near(got, time.Hour+time.Minute) {
+	if got := loadedAt(t, time.Minute, -time.Hour).LoadedSince(); !near(got, time.Hour+time.Minute) {
 		t.Errorf("the clock was set forward: %v", got)
 	}
 	m := &Manager{about: map[string]godbus.Variant{"UnitsLoadTimestamp": godbus.MakeVariant(uint64(0))}}
-	if got := m.loadTime(); !got.IsZero() || !m.edits().all {
+	if got := m.LoadedSince(); !got.IsZero() || !m.edits().all {
 		t.Errorf("it is not told: %v", got)
 	}
 }
