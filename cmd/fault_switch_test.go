@@ -1,225 +1,377 @@
 package cmd_test
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/1bit-systems/pkg/internal/faultrun"
 	"github.com/1bit-systems/pkg/internal/testhost"
 )
 
-const faultUnit = "1bit-fault.service"
+// faultInside tells this test binary that it runs inside the host, and where the tools are.
+const faultInside = "ONEBIT_FAULT_INSIDE"
 
-// switchSite is one user service inside a real systemd, and two packages for it.
-type switchSite struct {
-	t    *testing.T
-	host *testhost.Host
-	tools
-	dir string // inside, and below the user's home
-}
-
-func newSwitchSite(t *testing.T) *switchSite {
-	t.Helper()
+// TestFaults runs the tests of services inside a host with a real systemd: this same binary, once as the user and
+// once as root, at the same time.
+func TestFaults(t *testing.T) {
+	if dir := os.Getenv(faultInside); dir != "" {
+		runFaults(t, dir)
+		return
+	}
 	host := testhost.Require(t)
-	s := &switchSite{t: t, host: host, tools: requireTools(t), dir: filepath.Join(host.Home, "fault")}
-	s.user("mkdir", "-p", s.dir)
-	outside := host.Outside(s.dir)
-	for from, to := range map[string]*string{s.program: &s.program, s.faultrun: &s.faultrun} {
-		raw, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(outside, filepath.Base(from)), raw, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		*to = filepath.Join(s.dir, filepath.Base(from))
+	built := requireTools(t)
+	dir := t.TempDir()
+	archives := buildPackages(t, built.program, built.fakeengine, t.TempDir(), "aaaaaaa", "bbbbbbb", "ccccccc")
+	archives = append(archives, buildPackages(t, built.program, brokenServer(t), t.TempDir(), "ddddddd")...)
+	for _, path := range append(archives, built.program, built.faultrun, built.fakeengine) {
+		mustRun(t, "cp", path, dir)
 	}
-	config := fmt.Sprintf("scope: user\nrestart: free\ndata_home: %s/data\nstate_home: %s/state\n", s.dir, s.dir)
-	writeTree(t, map[string]string{
-		filepath.Join(outside, "config.yaml"): config,
-		host.Outside(filepath.Join(host.Home, ".config/systemd/user", faultUnit)): fmt.Sprintf(
-			"[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'exec \"$ONEBIT_LLAMA_SERVER\" --port 18099'\nRestart=always\n"+
-				"Environment=ONEBIT_LLAMA_SERVER=%s/data/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server\n", s.dir),
-	})
-	mustRun(t, "chown", "-R", strconv.Itoa(host.UID), host.Outside(filepath.Join(host.Home, ".config")), outside)
-	for _, archive := range buildPackages(t, requireTools(t).program, s.fakeengine, t.TempDir(), "aaaaaaa", "bbbbbbb") {
-		copied := filepath.Join(outside, filepath.Base(archive))
-		mustRun(t, "cp", archive, copied)
-		s.onebit("pkg", "install", filepath.Join(s.dir, filepath.Base(archive)))
+	mustRun(t, "chmod", "-R", "a+rX", dir)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.user("systemctl", "--user", "daemon-reload")
-	s.sh("restart")
-	return s
+	inside, err := host.Bring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := host.Bring(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := "^TestFaults$"
+	if asked := testRun(); strings.Contains(asked, "TestFaults/") {
+		run = asked
+	}
+	root := host.Command(t.Context(), "root", "sh", "-c", reviveManager(host.UID))
+	if err := root.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Cancel(); _ = root.Wait() }()
+	var both sync.WaitGroup
+	for _, user := range []string{host.User, "root"} {
+		both.Go(func() {
+			cmd := host.Command(context.Background(), user, program, "-test.run="+run, "-test.v", "-test.timeout=12m")
+			cmd.Env = append(cmd.Env, faultInside+"="+inside)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			err := cmd.Run()
+			for line := range strings.Lines(out.String()) {
+				if err != nil || testing.Verbose() {
+					t.Logf("%s: %s", user, strings.TrimRight(line, "\n"))
+				}
+			}
+			if err != nil {
+				t.Errorf("inside as %s: %v", user, err)
+			} else if !strings.Contains(out.String(), "--- PASS: TestFaults") {
+				t.Errorf("nothing ran inside as %s", user)
+			}
+		})
+	}
+	both.Wait()
 }
 
-func (s *switchSite) user(name string, args ...string) string {
-	s.t.Helper()
-	out, err := s.host.Run(context.Background(), s.host.User, name, args...)
-	if err != nil {
-		s.t.Fatal(err)
+func runFaults(t *testing.T, dir string) {
+	tools := tools{filepath.Join(dir, "1bit"), filepath.Join(dir, "faultrun"), filepath.Join(dir, "fakeengine")}
+	l := newLane(t, tools, dir, "walked")
+	if os.Getuid() != 0 {
+		broken, err := filepath.Glob(filepath.Join(dir, "*ddddddd*.tar.zst"))
+		if err != nil || len(broken) != 1 {
+			t.Fatal(broken, err)
+		}
+		t.Run("together", func(t *testing.T) { testTogether(t, l, broken[0]) })
+		t.Run("locks", func(t *testing.T) { testLocks(t, l) })
+	} else {
+		t.Run("disks", func(t *testing.T) { testDisks(t, l) })
+	}
+	for _, a := range faultActs {
+		if a.root == (os.Getuid() == 0) { // what the two managers have in common is walked once
+			t.Run(a.name, func(t *testing.T) { l.in(t).walk(a) })
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Run("the manager dies", func(t *testing.T) { testManagerDies(t, l) })
+	}
+}
+
+func (l *lane) in(t *testing.T) *lane {
+	other := *l
+	other.T = t
+	return &other
+}
+
+// An act is disturbed at every point that it comes to.
+type faultAct struct {
+	name     string
+	root     bool        // it is walked with the system's manager, not with the user's
+	before   func(*lane) // from a unit that runs aaaaaaa without a file of ours
+	args     []string
+	exit     int    // of the undisturbed run
+	from, to string // what is armed before and after
+	again    []int  // how the act may end when it is done once more after the disturbance; 0 always may
+	once     bool   // done once more it does something else
+	offline  bool   // it may also end without a manager, and then says that nothing is loaded
+	brief    bool   // not each sync of it is needed: one removal follows another
+	// check looks for more, after the next command; done tells whether the act has happened.
+	check func(l *lane, where string, st laneStatus, done bool)
+}
+
+// The services of the acts.
+func onB(l *lane)        { l.must("pkg", "switch", l.unit, "bbbbbbb"); l.serve() }
+func onBArmedC(l *lane)  { onB(l); l.must("pkg", "switch", l.unit, "ccccccc") }
+func rolledBack(l *lane) { onBArmedC(l); l.must("pkg", "rollback", l.unit) }
+func held(l *lane)       { onBArmedC(l); l.must("pkg", "hold", l.unit, "--reason", "the week's run") }
+
+// handWritten gives the unit a drop-in as owners write them.
+func handWritten(l *lane) {
+	writeTree(l.T, map[string]string{filepath.Join(l.dropIns(), "hrx.conf"): ownersDropIn(l)})
+	l.reload()
+}
+
+func ownersDropIn(l *lane) string {
+	return "# mine\n[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=" + l.dir + "/data/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server\nNice=1\n"
+}
+
+// blocksIff is a check that a package is blocked if and only if the act has happened, or has not.
+func blocksIff(id string, wanted bool) func(*lane, string, laneStatus, bool) {
+	return func(l *lane, where string, st laneStatus, done bool) {
+		l.Helper()
+		if st.blocks(id) != (done == wanted) {
+			l.Errorf("%s: done is %v, blocked are %v", where, done, st.Blocked)
+		}
+	}
+}
+
+// keepsOwners is a check that the owner's drop-in is as it was.
+func keepsOwners(l *lane, where string, _ laneStatus, _ bool) {
+	l.Helper()
+	if got := l.keep()[filepath.Join(l.dropIns(), "hrx.conf")]; got != "file "+ownersDropIn(l) {
+		l.Errorf("%s: the owner's drop-in is now %q", where, got)
+	}
+}
+
+var faultActs = []faultAct{
+	{name: "first switch", before: func(*lane) {}, args: []string{"switch", "UNIT", "bbbbbbb"}, from: "aaaaaaa", to: "bbbbbbb"},
+	{
+		name: "switch", brief: true, before: func(l *lane) {
+			onB(l)
+			l.must("pkg", "switch", l.unit, "ddddddd")
+			l.must("pkg", "rollback", l.unit)
+		},
+		args: []string{"switch", "UNIT", "ccccccc"}, from: "bbbbbbb", to: "ccccccc",
+		check: func(l *lane, where string, st laneStatus, _ bool) {
+			if !st.blocks("ddddddd") {
+				l.Errorf("%s: the block is lost", where)
+			}
+		},
+	},
+	{
+		name: "rollback", before: held, args: []string{"rollback", "UNIT"}, from: "ccccccc", to: "bbbbbbb", offline: true,
+		check: func(l *lane, where string, st laneStatus, done bool) {
+			blocksIff("ccccccc", true)(l, where, st, done)
+			if st.Held == nil {
+				l.Errorf("%s: the hold is lost", where)
+			}
+		},
+	},
+	{
+		name: "rollback of a first switch", root: true, before: func(l *lane) { l.must("pkg", "switch", l.unit, "bbbbbbb") },
+		args: []string{"rollback", "UNIT"}, from: "bbbbbbb", to: "aaaaaaa", offline: true, check: blocksIff("bbbbbbb", true),
+	},
+	{
+		name: "undo", root: true, before: rolledBack, args: []string{"rollback", "UNIT", "--undo"}, from: "bbbbbbb", to: "ccccccc",
+		offline: true, check: blocksIff("ccccccc", false),
+	},
+	{name: "unswitch", root: true, brief: true, offline: true, before: rolledBack, args: []string{"unswitch", "UNIT"}, from: "bbbbbbb", to: "aaaaaaa"},
+	{name: "unblock", root: true, before: rolledBack, args: []string{"unblock", "UNIT", "hrx-ccccccc"}, from: "bbbbbbb", to: "bbbbbbb", again: []int{3}},
+	{
+		name: "hold", root: true, before: onBArmedC, args: []string{"hold", "UNIT", "--reason", "the week's run"}, from: "ccccccc", to: "ccccccc",
+	},
+	{name: "unhold", root: true, before: held, args: []string{"unhold", "UNIT"}, from: "ccccccc", to: "ccccccc", again: []int{3}},
+	{
+		name: "adopt", before: handWritten, args: []string{"adopt", "UNIT"}, from: "aaaaaaa", to: "aaaaaaa", check: keepsOwners,
+	},
+	{name: "propose", before: onB, args: []string{"propose", "UNIT", "ccccccc"}, from: "bbbbbbb", to: "bbbbbbb"},
+	{
+		name: "switch to what is proposed", root: true, before: func(l *lane) { onB(l); l.must("pkg", "propose", l.unit, "ccccccc") },
+		args: []string{"switch", "UNIT"}, from: "bbbbbbb", to: "ccccccc", once: true,
+	},
+	{name: "restart", root: true, before: onBArmedC, args: []string{"restart", "UNIT", "--watch", "0s"}, from: "ccccccc", to: "ccccccc"},
+	{
+		name: "restart that fails", before: func(l *lane) { onB(l); l.must("pkg", "switch", l.unit, "ddddddd") },
+		args: []string{"restart", "UNIT", "--watch", "0s"}, exit: 1, from: "ddddddd", to: "bbbbbbb", offline: true,
+	},
+}
+
+// brokenServer is a server that says its version and cannot serve.
+func brokenServer(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "llama-server")
+	writeTree(t, map[string]string{path: "#!/bin/sh\n[ \"$1\" = --version ]\n"})
+	return path
+}
+
+// A point of an act, and what is to happen there.
+type faultPoint struct {
+	where string
+	args  []string
+}
+
+// points are where an act is disturbed, from its undisturbed run.
+func points(calls []faultrun.Call) []faultPoint {
+	keys := faultrun.Keys(calls)
+	var out []faultPoint
+	begun := 0 // where a conversation began
+	add := func(i int, name string, args ...string) {
+		out = append(out, faultPoint{name + " at " + keys[i], append([]string{"-key", keys[i]}, args...)})
+	}
+	for i, c := range calls {
+		if !c.Socket {
+			for _, d := range disturbances {
+				if possible(d.name, c) {
+					add(i, d.name, d.args...)
+				}
+			}
+			begun = i + 1
+			continue
+		}
+		// Between two messages of one conversation nothing changes on disk, so its two ends stand for it.
+		first, last := i == begun, i == len(calls)-1 || !calls[i+1].Socket
+		if first || last {
+			add(i, "SIGKILL", "-kill")
+		}
+		if c.Peer == "" {
+			continue // it talks to the service
+		}
+		if first {
+			add(i, "hangup", "-hangup")
+		}
+		// In a long conversation one question is like another.
+		if last || i-begun < 6 || (i-begun)%8 == 0 {
+			add(i, "hangup after", "-hangup", "-sent")
+		}
 	}
 	return out
 }
 
-func (s *switchSite) onebit(args ...string) string {
-	s.t.Helper()
-	return s.user(s.program, append([]string{"--config", filepath.Join(s.dir, "config.yaml")}, args...)...)
+// possible tells whether a disk can do that to a call.
+func possible(disturbance string, c faultrun.Call) bool {
+	switch c.Name {
+	case "openat":
+		return disturbance != "EIO"
+	case "unlinkat", "fchmod":
+		return disturbance != "ENOSPC"
+	}
+	return true
 }
 
-// disturbed runs our program under faultrun inside.
-func (s *switchSite) disturbed(fault []string, args ...string) (faultrun.Result, string) {
-	s.t.Helper()
-	out := filepath.Join(s.dir, "calls.json")
-	all := append(append(fault, "-out", out, "--", s.program, "--config", filepath.Join(s.dir, "config.yaml")), args...)
-	cmd := s.host.Command(context.Background(), s.host.User, s.faultrun, all...)
-	text, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 125 {
-		s.t.Fatalf("faultrun: %v\n%s", err, text)
+// walk disturbs the act at each of its points. Whatever happens there, the next command leaves the old state or the
+// new one, status says which, the service starts on it, nothing is left over, and the act can be done again.
+func (l *lane) walk(a faultAct) {
+	args := []string{"pkg"}
+	for _, arg := range a.args {
+		args = append(args, strings.ReplaceAll(arg, "UNIT", l.unit))
 	}
-	return decodeResult(s.t, s.host.Outside(out)), string(text)
-}
-
-type faultStatus struct {
-	Armed  *struct{ Package, Path string }
-	OnDisk *struct{ Package string } `json:"on_disk"`
-}
-
-// sh runs our program's commands, and others, as one script inside.
-func (s *switchSite) sh(script string) string {
-	s.t.Helper()
-	return s.user("timeout", "60", "sh", "-euc", fmt.Sprintf(`onebit() { %s --config %s/config.yaml "$@"; }
-unit=%s
-# started prints the environment's line of the unit's process, once it has become the service's program.
-started() { tr '\0' '\n' <"/proc/$(systemctl --user show -P MainPID $unit)/environ" | grep ^ONEBIT || true; }
-# restart waits until the new process listens on port 18099.
-restart() { systemctl --user restart $unit; until grep -q ':46B3 .* 0A ' /proc/net/tcp; do sleep 0.02; done; }
-%s`, s.program, s.dir, faultUnit, script))
-}
-
-// check asserts that status is true and the unit startable on what it says, and returns what is armed.
-func (s *switchSite) check(where string) string {
-	s.t.Helper()
-	parts := strings.SplitN(s.sh(`onebit -o json pkg status $unit
-echo ---; ls -A ~/.config/systemd/user/$unit.d 2>/dev/null || true
-echo ---; systemctl --user restart $unit; until [ -n "$(started)" ]; do sleep 0.02; done; started`), "---\n", 3)
-	if len(parts) != 3 {
-		s.t.Fatalf("%s: %q", where, parts)
+	l.must("pkg", "unswitch", l.unit)
+	l.serve()
+	a.before(l)
+	before := l.keep()
+	quiet, text := l.disturbed(nil, args...)
+	if quiet.Exit != a.exit {
+		l.Fatalf("undisturbed it ended with %d: %s", quiet.Exit, text)
 	}
-	var doc struct{ Services []faultStatus }
-	if err := json.Unmarshal([]byte(parts[0]), &doc); err != nil || len(doc.Services) != 1 || doc.Services[0].Armed == nil {
-		s.t.Fatalf("%s: status: %v in %s", where, err, parts[0])
+	if got := l.status("undisturbed").armed(); got != "hrx-"+a.to {
+		l.Fatalf("undisturbed it arms %s", got)
 	}
-	st := doc.Services[0]
-	if st.OnDisk != nil {
-		s.t.Errorf("%s: %s lies on disk and is not loaded", where, st.OnDisk.Package)
+	if roots := []string{l.dir, l.unitDir}; !a.brief {
+		wantEverySyncNeeded(l.T, quiet.Calls, roots)
+	} else if problems := faultrun.CheckDurable(quiet.Calls, roots); len(problems) > 0 {
+		l.Error(problems)
 	}
-	if !strings.Contains(parts[2], "ONEBIT_LLAMA_SERVER="+st.Armed.Path+"/") {
-		s.t.Errorf("%s: status says %s, the process was started with %q", where, st.Armed.Path, parts[2])
-	}
-	for _, name := range strings.Fields(parts[1]) {
-		if name != "zz-1bit.conf" && name != "zz-1bit.conf.prev" {
-			s.t.Errorf("%s: %s is left behind", where, name)
+	all, missed := points(quiet.Calls), 0
+	count := map[string]int{}
+	for _, p := range all {
+		kind, _, _ := strings.Cut(p.where, " at ")
+		count[kind]++
+		l.restore(before)
+		r, text := l.disturbed(p.args, args...)
+		if !r.Fired {
+			missed++
+		}
+		l.judge(a, p, r, text, before, args)
+		if l.Failed() {
+			l.Logf("%s: it ended with %d: %s", p.where, r.Exit, text)
+			return
 		}
 	}
-	return st.Armed.Package
+	if len(all) < 15 || missed*10 > len(all) {
+		l.Errorf("%d points, %d of them not reached: the run was not seen whole", len(all), missed)
+	}
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, count[kind]))
+	}
+	l.Logf("%d points (%s), %d not reached", len(all), strings.Join(kinds, ", "), missed)
 }
 
-// Every durable write of a switch and of a rollback is synced, and every sync is needed. Then: whatever happens at
-// whichever point of either, the next command leaves the old state or the new one.
-func TestSwitchDisturbedAtEveryPoint(t *testing.T) {
-	s := newSwitchSite(t)
-	roots := []string{s.dir, filepath.Join(s.host.Home, ".config")}
-	var quiet [][]faultrun.Call
-	for _, args := range [][]string{
-		{"pkg", "switch", faultUnit, "bbbbbbb"}, // the first one makes the folders
-		{"pkg", "switch", faultUnit, "aaaaaaa"},
-		{"pkg", "rollback", faultUnit},
-	} {
-		r, text := s.disturbed(nil, args...)
-		if r.Exit != 0 {
-			t.Fatalf("%v ended with %d: %s", args, r.Exit, text)
+// judge looks at what a disturbed act left.
+func (l *lane) judge(a faultAct, p faultPoint, r faultrun.Result, text string, before kept, args []string) {
+	l.Helper()
+	untouched := maps.Equal(l.keep(), before)
+	st := l.status(p.where)
+	now := strings.TrimPrefix(st.armed(), "hrx-")
+	unloaded := a.offline && strings.Contains(text, "not loaded")
+	switch {
+	case now != a.from && now != a.to:
+		l.Errorf("%s: %s is armed, neither %s nor %s", p.where, now, a.from, a.to)
+	case r.Exit == 0 && now != a.to && !unloaded:
+		l.Errorf("%s: exit 0 and %s is armed", p.where, now)
+	case r.Exit != 0 && r.Exit != 137 && !strings.Contains(text, "1bit: "):
+		l.Errorf("%s: it ended with %d and does not say why: %s", p.where, r.Exit, text)
+	}
+	if unloaded && now != a.to && (st.OnDisk == nil || st.OnDisk.Package != "hrx-"+a.to) {
+		l.Errorf("%s: %s should lie on disk", p.where, a.to)
+	}
+	if !unloaded && st.OnDisk != nil {
+		l.Errorf("%s: %s lies on disk and is not loaded", p.where, st.OnDisk.Package)
+	}
+	l.wantNoLeftovers(p.where)
+	l.chain(p.where, l.unit)
+	if a.check != nil {
+		a.check(l, p.where, st, a.from != a.to && (now == a.to || unloaded))
+	}
+	if untouched || l.Failed() {
+		return
+	}
+	if now != "ddddddd" {
+		if got := l.startable(p.where); got != st.armed() {
+			l.Errorf("%s: status says %s, the process was started from %s", p.where, st.armed(), got)
 		}
-		wantEverySyncNeeded(t, r.Calls, roots)
-		quiet = append(quiet, r.Calls)
-		s.sh("restart")
 	}
-	for _, d := range disturbances {
-		t.Run("first switch "+d.name, func(t *testing.T) { s.walk(t, d, quiet[0], (*switchSite).firstSwitch) })
-		t.Run("switch "+d.name, func(t *testing.T) { s.walk(t, d, quiet[1], (*switchSite).secondSwitch) })
-		t.Run("rollback "+d.name, func(t *testing.T) { s.walk(t, d, quiet[2], (*switchSite).rollback) })
+	if a.once && now == a.to || unloaded && a.exit != 0 {
+		return
 	}
-}
-
-// walk disturbs an act at every point that its quiet run came to. An errno means nothing to a socket.
-func (s *switchSite) walk(t *testing.T, d disturbance, quiet []faultrun.Call, act func(*switchSite, string, []string)) {
-	s.t = t
-	points := 0
-	for i, call := range quiet {
-		// Between two messages of one conversation nothing changes on disk, so its two ends stand for it.
-		inside := i > 0 && i < len(quiet)-1 && quiet[i-1].Socket && quiet[i+1].Socket
-		if call.Socket && (inside || d.name != "SIGKILL") {
-			continue
-		}
-		points++
-		act(s, fmt.Sprintf("%s at %d (%s)", d.name, i+1, call), append([]string{"-at", strconv.Itoa(i + 1)}, d.args...))
-		if t.Failed() {
-			return // the next state builds on this one
-		}
+	where := p.where + ", then once more"
+	status, out, errs := l.onebit(append([]string{"-o", "json"}, args...)...)
+	switch {
+	case status == 0 || status == a.exit && a.exit != 0:
+		st = l.read(where, out)
+	case slices.Contains(a.again, status):
+		st = l.status(where)
+	default:
+		l.Fatalf("%s: it ended with %d: %s", where, status, errs)
 	}
-	if points < 5 {
-		t.Errorf("only %d points: the run was not seen whole", points)
+	if st.armed() != "hrx-"+a.to || st.OnDisk != nil {
+		l.Errorf("%s: %s is armed, on disk is %v: %s", where, st.armed(), st.OnDisk, out)
 	}
-	t.Logf("%d points", points)
-}
-
-func (s *switchSite) firstSwitch(where string, fault []string) {
-	s.t.Helper()
-	s.sh("onebit pkg unswitch $unit")
-	r, _ := s.disturbed(fault, "pkg", "switch", faultUnit, "bbbbbbb")
-	s.wantOldOrNew(where, r, "hrx-aaaaaaa", "hrx-bbbbbbb")
-}
-
-func (s *switchSite) secondSwitch(where string, fault []string) {
-	s.t.Helper()
-	old := s.check("before " + where)
-	to := map[string]string{"hrx-aaaaaaa": "hrx-bbbbbbb", "hrx-bbbbbbb": "hrx-aaaaaaa"}[old]
-	if _, err := os.Stat(s.host.Outside(filepath.Join(s.host.Home, ".config/systemd/user", faultUnit+".d", "zz-1bit.conf"))); err != nil {
-		s.sh("onebit pkg switch $unit " + to + "; restart")
-		old, to = to, old
-	}
-	r, _ := s.disturbed(fault, "pkg", "switch", faultUnit, to)
-	s.wantOldOrNew(where, r, old, to)
-}
-
-func (s *switchSite) rollback(where string, fault []string) {
-	s.t.Helper()
-	s.sh(`onebit pkg unswitch $unit; onebit pkg switch $unit bbbbbbb; restart
-onebit pkg switch $unit aaaaaaa; restart`)
-	r, text := s.disturbed(fault, "pkg", "rollback", faultUnit)
-	now := s.wantOldOrNew(where, r, "hrx-aaaaaaa", "hrx-bbbbbbb")
-	if now != "hrx-bbbbbbb" && strings.HasPrefix(where, "ENOSPC") && !strings.Contains(where, "(rename") {
-		s.t.Errorf("%s: a full disk stopped a rollback: %s", where, text)
-	}
-	s.sh("onebit pkg rollback $unit")
-	if now := s.check(where + ", then again"); now != "hrx-bbbbbbb" {
-		s.t.Errorf("%s: after the next rollback %s is armed", where, now)
-	}
-}
-
-func (s *switchSite) wantOldOrNew(where string, r faultrun.Result, old, to string) string {
-	s.t.Helper()
-	now := s.check(where)
-	if now != old && now != to {
-		s.t.Errorf("%s: %s is armed, neither %s nor %s", where, now, old, to)
-	}
-	if r.Exit == 0 && now != to {
-		s.t.Errorf("%s: exit 0 and %s is armed", where, now)
-	}
-	return now
+	l.wantNoLeftovers(where)
+	l.chain(where, l.unit)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,4 +141,12 @@ func wantEverySyncNeeded(t *testing.T, calls []faultrun.Call, roots []string, sc
 		t.Error("the run synced nothing")
 	}
 	t.Logf("%d points, %d syncs, each of them needed", len(calls), syncs)
+}
+
+// testRun is what -run of this test binary says.
+func testRun() string {
+	if f := flag.Lookup("test.run"); f != nil {
+		return f.Value.String()
+	}
+	return ""
 }
