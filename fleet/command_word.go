@@ -6,45 +6,6 @@ import (
 	"github.com/1bit-systems/pkg/systemd"
 )
 
-// commandPrefixes are what may stand before the program of an ExecStart=.
-const commandPrefixes = "@-:+!|"
-
-// commandsOf is what the ExecStart= lines of the files amount to; sure is false where that is not certain.
-func commandsOf(s *systemd.Settings, u *systemd.Unit, specs systemd.Specifiers) (commands []systemd.Command, sure bool) {
-	for _, value := range s.Values("Service", "ExecStart") {
-		split, err := systemd.SplitCommands(value.Value)
-		if err != nil {
-			return nil, false
-		}
-		for _, words := range split {
-			var c systemd.Command
-			for i, word := range words {
-				text := word.Text
-				if i == 0 {
-					text = strings.TrimLeft(text, commandPrefixes)
-				}
-				text, unsure, ok := specs.Expand(u, text)
-				if !ok || unsure != "" {
-					return nil, false
-				}
-				c.Argv = append(c.Argv, text)
-			}
-			c.Path = c.Argv[0]
-			commands = append(commands, c)
-		}
-	}
-	return commands, true
-}
-
-// lastOf is the value of a key that counts once, "" for none.
-func lastOf(s *systemd.Settings, section, key string) string {
-	values := s.Values(section, key)
-	if len(values) == 0 {
-		return ""
-	}
-	return values[len(values)-1].Value
-}
-
 // words are the parts of a loaded unit, other than variables, that point into a package: it would stay behind when
 // the variables move.
 func (v *view) words() []Setting {
@@ -71,7 +32,7 @@ func (v *view) words() []Setting {
 			add("ExecStart", arg)
 		}
 	}
-	add("WorkingDirectory", strings.TrimLeft(v.loaded.WorkingDirectory, "-"))
+	add("WorkingDirectory", strings.TrimLeft(v.loaded.WorkingDirectory, "-!")) // a manager spells an optional one "!"
 	return out
 }
 

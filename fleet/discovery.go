@@ -243,19 +243,9 @@ func (l *look) view(ctx context.Context, name string) (*view, error) {
 // environment is asked for all the same. same is false where the files do not tell for certain.
 func (l *look) sameView(ctx context.Context, u *systemd.Unit) (v *view, same bool, err error) {
 	s, err := systemd.ReadSettings(u, l.specs)
-	if err != nil || slices.ContainsFunc(s.Problems, func(p systemd.Problem) bool { return p.Fatal }) {
+	if err != nil || !l.fill(u, s) {
 		return nil, false, nil
 	}
-	commands, sure := commandsOf(s, u, l.specs)
-	for _, setting := range s.Environment() {
-		sure = sure && setting.Unsure == ""
-	}
-	if !sure || len(commands) == 0 {
-		return nil, false, nil
-	}
-	u.ExecStart = commands
-	u.Restart, u.Type = lastOf(s, "Service", "Restart"), lastOf(s, "Service", "Type")
-	u.WorkingDirectory, _, _ = l.specs.Expand(u, lastOf(s, "Service", "WorkingDirectory"))
 	if u.LoadState == "" { // not loaded: its next start reads the files
 		u.LoadState, u.ActiveState, u.SubState = "loaded", "inactive", "dead"
 	} else if err := l.m.Refresh(ctx, u); err != nil {
@@ -265,6 +255,23 @@ func (l *look) sameView(ctx context.Context, u *systemd.Unit) (v *view, same boo
 	}
 	v = &view{loaded: u, disk: u, specs: l.specs, settings: s, place: l.place, same: true}
 	return v, true, v.fill(l.h)
+}
+
+// fill gives a unit what its files say of how it starts. sure is false where they do not tell for certain, or where
+// systemd would not start it.
+func (l *look) fill(u *systemd.Unit, s *systemd.Settings) (sure bool) {
+	refused, doubt := s.Refused()
+	kind, restart, folder := s.Last("Service", "Type"), s.Last("Service", "Restart"), s.Last("Service", "WorkingDirectory")
+	sure = refused+doubt+kind.Unsure+restart.Unsure+folder.Unsure == "" && len(s.Start()) > 0
+	for _, c := range s.Start() {
+		u.ExecStart = append(u.ExecStart, systemd.Command{Path: c.Path, Argv: c.Argv})
+	}
+	for _, setting := range s.Environment() {
+		sure = sure && setting.Unsure == ""
+	}
+	u.Type, u.Restart = kind.Line.Value, restart.Line.Value
+	u.WorkingDirectory, _, _ = l.specs.Expand(u, folder.Line.Value)
+	return sure
 }
 
 // declares tells whether what a manager has loaded is what the Environment= lines of the files say.

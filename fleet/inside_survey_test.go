@@ -33,6 +33,7 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey-missing.service":           run + "Environment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-9990001/x\n",
 		"survey-file.service":              run + "EnvironmentFile=%h/survey.env\n",
 		"survey-link.service":              run + "Environment=LD_LIBRARY_PATH=%h/current/lib\n",
+		"survey-folder.service":            run + "WorkingDirectory=-%h/.local/share/1bit-hrx-aaa0001/hrx\n",
 		"survey-deleted.service":           "[Service]\nExecStart=%h/.local/share/1bit-hrx-aaa0001/1bit (deleted) serve\n",
 		"survey-gone.service":              run + packageLine,
 		"survey-look.service":              "[Service]\nExecStart=/usr/bin/llama-server --port 1\n",
@@ -119,7 +120,8 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey-missing.service":  {"hrx-9990001", "is not there"},
 		"survey-file.service":     {"hrx-aaa0001", ""},
 		"survey-link.service":     {"hrx-aaa0001", ""},
-		"survey-deleted.service":  {"hrx-aaa0001", "kernel's mark"},
+		"survey-folder.service":   {"", ""},
+		"survey-deleted.service":  {"hrx-aaa0001", `"(deleted)" is a word`},
 		"survey-gone.service":     {"", "unswitch survey-gone.service"},
 		"survey@gpu-0.service":    {"hrx-aaa0001", ""},
 		`survey@gpu\x2d0.service`: {"hrx-bbb0002", ""},
@@ -142,7 +144,7 @@ func testSurvey(t *testing.T, in *inside) {
 		if strings.Contains(unit, `\x2d`) && (len(got.Shadowed) != 1 || got.Shadowed[0].Of != "template survey@.service") {
 			t.Errorf("shadowed of the template: %s", show(got.Shadowed))
 		}
-		if unit == "survey.service" && !strings.Contains(strings.Join(got.Warnings, "\n"), "move the line into [Unit]") {
+		if unit == "survey.service" && !strings.Contains(strings.Join(got.Warnings, "\n"), "it belongs into [Unit]") {
 			t.Errorf("warnings %q", got.Warnings)
 		}
 		if unit == "survey-gone.service" && got.State != fleet.StateGone {

@@ -25,20 +25,18 @@ func (h *Host) surprises(v *view) []Finding {
 	}
 	h.atBoot(v, add)
 	misplaced(v, add)
-	if disk := lastOf(v.settings, "Service", "Type"); !v.same && disk != "" && v.loaded.Type != "" && disk != v.loaded.Type {
+	if disk := v.settings.Last("Service", "Type").Line.Value; !v.same && disk != "" && v.loaded.Type != "" && disk != v.loaded.Type {
 		add("see that this is meant before anybody reloads", "its files say Type=%s and loaded is Type=%s", disk, v.loaded.Type)
 	}
+	why, _ := v.settings.Refused()
 	for _, p := range v.settings.Problems {
-		remedy := "see whether that is meant"
-		if p.Fatal {
-			remedy = "correct it, or the unit will not start again as it was meant"
-		}
-		add(remedy, "%v", p)
-	}
-	for _, command := range v.loaded.ExecStart {
-		if len(command.Argv) > 1 && command.Argv[1] == strings.TrimSpace(deletedSuffix) {
-			add(`take the word out: it is the kernel's mark of a removed file, and the program gets it as an argument`,
-				`ExecStart= has "(deleted)" behind %s`, command.Path)
+		switch {
+		case p.String() == why:
+			add("correct it: nothing can start the unit before that", "%v", p)
+		case p.Fatal:
+			add("correct it: what the file says behind it is lost", "%v", p)
+		default:
+			add("see whether that is meant", "%v", p)
 		}
 	}
 	return found
@@ -68,13 +66,12 @@ func (h *Host) atBoot(v *view, add func(remedy, what string, args ...any)) {
 	}
 }
 
-// sections are the keys that people put into the wrong one: there systemd ignores them.
+// sections are the keys that people put into the wrong one, where systemd ignores them, and of which the reader of the
+// files says nothing.
 var sections = []struct{ key, wrong, right string }{
-	{"StartLimitIntervalSec", "Service", "Unit"},
 	{"After", "Service", "Unit"}, {"Wants", "Service", "Unit"}, {"Requires", "Service", "Unit"},
 	{"WantedBy", "Service", "Install"}, {"WantedBy", "Unit", "Install"},
-	{"Restart", "Unit", "Service"}, {"RestartSec", "Unit", "Service"}, {"Environment", "Unit", "Service"},
-	{"EnvironmentFile", "Unit", "Service"}, {"ExecStart", "Unit", "Service"}, {"Type", "Unit", "Service"},
+	{"Environment", "Unit", "Service"}, {"EnvironmentFile", "Unit", "Service"}, {"ExecStart", "Unit", "Service"},
 }
 
 // misplaced looks for keys that have no effect where they stand.

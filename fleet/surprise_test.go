@@ -34,6 +34,9 @@ func TestSurprises(t *testing.T) {
 	write("etc/loud.service.d/50-vendor.conf", "")
 	write("var/lib/systemd/linger/ai", "")
 	write("dotfiles/eng.d/50-eng.conf", "[Service]\nEnvironment=WHO=dotfiles\n")
+	write("etc/dead.service", "[Service]\nExecStart=/bin/true\nExecStart=/bin/false\n")
+	write("etc/halved.service", "[Service]\nExecStart=/bin/true\n")
+	write("etc/halved.service.d/a.conf", "[Service]\nExecStart=bin/x\nEnvironment=LOST=1\n")
 	write("etc/linked.service", "[Service]\nExecStart=/bin/true\n")
 	link("../dotfiles/eng.d", "etc/linked.service.d")
 
@@ -42,10 +45,6 @@ func TestSurprises(t *testing.T) {
 		t.Helper()
 		u := &systemd.Unit{
 			ID: unit, FragmentPath: filepath.Join(etc, unit), SearchPath: []string{etc, usr}, Type: "exec",
-			ExecStart: []systemd.Command{{Path: "/opt/x", Argv: []string{"/opt/x", "(deleted)", "--port", "1"}}},
-		}
-		if unit != "loud.service" {
-			u.ExecStart = nil
 		}
 		disk, err := u.Rescan()
 		if err != nil {
@@ -69,12 +68,23 @@ func TestSurprises(t *testing.T) {
 	}
 	loud := look(h, "loud.service")
 	for _, want := range []string{
-		"WantedBy=multi-user.target", "reenable loud.service", "loud.service:7 sets WantedBy= in [Service]", "sets Restart= in [Unit]",
-		"loud.service:6 sets StartLimitIntervalSec= in [Service]", "move the line into [Unit]", "Type=notify and loaded is Type=exec",
-		"50-vendor.conf: hidden by", "kernel's mark",
+		"WantedBy=multi-user.target", "reenable loud.service", "loud.service:7 sets WantedBy= in [Service]", "Restart= ignored, it belongs into [Service]",
+		"loud.service:6: StartLimitIntervalSec= ignored, it belongs into [Unit]", "move the line into [Install]", "Type=notify and loaded is Type=exec",
+		"50-vendor.conf: hidden by", `"(deleted)" is a word of the command`,
 	} {
 		if !strings.Contains(loud, want) {
 			t.Errorf("no %q in:\n%s", want, loud)
+		}
+	}
+	if n := strings.Count(loud, "StartLimitIntervalSec"); n != 1 {
+		t.Errorf("%d findings about one line:\n%s", n, loud)
+	}
+	for unit, want := range map[string]string{
+		"dead.service":   "dead.service:3: the unit does not start, there is more than one ExecStart=, which only a Type=oneshot unit may have: /bin/false: correct it: nothing can start the unit before that",
+		"halved.service": "halved.service.d/a.conf:2: ignored with the rest of the file: ExecStart=, the program \"bin/x\" is neither a name nor an absolute path: bin/x: correct it: what the file says behind it is lost",
+	} {
+		if got := look(h, unit); !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("%s: %s, want %s", unit, got, want)
 		}
 	}
 	if got := look(h, "linked.service"); !strings.Contains(got, "the folder is a symbolic link") {
