@@ -126,9 +126,6 @@ func Instances(template string, names []string) []string {
 	return found
 }
 
-// HasFile says whether there is a file for a service, or for the template that it is of.
-func (f *UnitFiles) HasFile(name string) bool { return len(f.fragments(name)) > 0 }
-
 // fragments lists the files that a service's own settings may come from, the strongest first.
 func (f *UnitFiles) fragments(name string) []string {
 	if files := f.services[name]; len(files) > 0 {
