@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	godbus "github.com/godbus/dbus/v5"
 )
@@ -67,21 +68,14 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	}
 	m := &Manager{calls: calls, end: end}
 	m.jobs = sync.OnceValues(func() (*jobQueue, error) { return newJobQueue(calls, d) })
-	// A bus can be there without a manager on it (dbus-run-session): only an answer counts. The two questions go
-	// together: systemd may read one with the end of the handshake, and then looks at it only when more comes.
-	object := calls.Object(destination, managerPath)
-	first := object.GoWithContext(ctx, getProperty, 0, make(chan *godbus.Call, 1), managerInterface, "UnitPath")
-	m.about, err = m.all(ctx, managerPath, managerInterface)
-	var value godbus.Variant
-	if ferr := (<-first.Done).Store(&value); ferr != nil {
-		err = ferr
-	}
+	// A bus can be there without a manager on it (dbus-run-session): only an answer counts.
+	m.about, err = m.first(ctx)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	searchPath, ok := value.Value().([]string)
+	searchPath, ok := m.about["UnitPath"].Value().([]string)
 	if err == nil && !ok {
-		err = fmt.Errorf("the search path is answered with %T", value.Value())
+		err = fmt.Errorf("the search path is answered with %T", m.about["UnitPath"].Value())
 	}
 	if err != nil {
 		m.Close()
@@ -90,6 +84,27 @@ func connect(ctx context.Context, e endpoint) (*Manager, error) {
 	m.searchPath = searchPath
 	return m, nil
 }
+
+// first asks the first question. What systemd happens to read together with the end of the handshake it looks at only
+// when more comes: so a second message follows at once, and more while there is no answer.
+func (m *Manager) first(ctx context.Context) (map[string]godbus.Variant, error) {
+	object := m.calls.Object(destination, managerPath)
+	call := object.GoWithContext(ctx, getAll, 0, make(chan *godbus.Call, 1), managerInterface)
+	for wait := nudge; ; wait *= 2 {
+		object.Go("org.freedesktop.DBus.Peer.Ping", godbus.FlagNoReplyExpected, nil)
+		select {
+		case <-call.Done:
+			var about map[string]godbus.Variant
+			return about, call.Store(&about)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// nudge is how long a first question waits for its answer before another message follows it.
+const nudge = 100 * time.Millisecond
 
 // Close ends the connection, and with it what waits for an answer.
 func (m *Manager) Close() {
