@@ -229,8 +229,8 @@ func newPkgRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove ID…", Short: "Remove packages that nothing needs", Args: between(1, -1),
 		ValidArgsFunction: a.completePackages,
-		Long: `Remove packages. One that a service has armed, runs, or would roll back to, that a unit
-file names, or that a process still uses, is refused with the reason.`,
+		Long: `Remove packages. One that a service has armed, runs, or would roll back to (or, with --undo,
+return to), that a unit file names, or that a process still uses, is refused with the reason.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPkgRemove(cmd.Context(), args) },
 	}
 }

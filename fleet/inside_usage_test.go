@@ -79,9 +79,9 @@ func testStoppedInstance(t *testing.T, in *inside) {
 		"aaa0001": {named}, "bbb0002": {before, back}, "ccc0003": {disk}, "ddd0004": nil,
 	})
 
-	// What was rolled back from is not needed any more.
+	// What was rolled back from is needed by the undo.
 	s.rollback()
-	uses(&off, map[string][]string{"aaa0001": {named}, "bbb0002": {disk, before}, "ccc0003": nil})
+	uses(&off, map[string][]string{"aaa0001": {named}, "bbb0002": {disk, before}, "ccc0003": {"what rollback --undo returns to in " + unit}})
 
 	// A folder that cannot be read may need anything.
 	if err := os.Chmod(s.path(unit+".d"), 0); err != nil {

@@ -248,8 +248,8 @@ func (t *unitTree) addEnvironmentFiles(path string, data []byte) {
 	}
 }
 
-// addPair takes in our files of one drop-in folder. A package is passed over only where it is certain that the
-// service was rolled back from it.
+// addPair takes in our files of one drop-in folder. What they name is needed also where the service was rolled back
+// from it: --undo returns to that.
 func (t *unitTree) addPair(dir string, pair map[string][]byte) {
 	if len(pair) == 0 {
 		return
@@ -268,16 +268,17 @@ func (t *unitTree) addPair(dir string, pair map[string][]byte) {
 		}
 		decoded[name] = d
 	}
+	hows := [...]string{"on disk for", previous(pair, decoded), "staged for", "staged for"}
 	for i, name := range pairNames {
-		d, how := decoded[name], [...]string{"on disk for", "what a rollback goes to in", "staged for", "staged for"}[i]
+		d := decoded[name]
 		if d == nil {
 			continue
 		}
 		t.use(d.ServedBefore, "served before in "+unit)
-		if name == prevName && putAway(pair, decoded) {
-			continue
+		t.use(d.Package, hows[i]+" "+unit)
+		if name == dropInName { // an undo goes there also where another file has taken the place of what was put away
+			t.use(d.RolledBackFrom, whatUndoReturnsTo+" "+unit)
 		}
-		t.use(d.Package, how+" "+unit)
 		var values []byte
 		for _, a := range d.Environment {
 			values = append(append(values, a.Value...), '\n')
@@ -286,19 +287,18 @@ func (t *unitTree) addPair(dir string, pair map[string][]byte) {
 	}
 }
 
-// putAway tells whether .prev is the file that a rollback put away, and not one that a rollback would put in place.
-func putAway(pair map[string][]byte, decoded map[string]*DropIn) bool {
+const whatUndoReturnsTo = "what rollback --undo returns to in"
+
+// previous says what .prev is needed for: it is the file that a rollback would put in place, or one that a rollback
+// put away, which its --undo takes back.
+func previous(pair map[string][]byte, decoded map[string]*DropIn) string {
 	active, prev := decoded[dropInName], decoded[prevName]
 	_, edited := pair[dropInName]
-	_, staged := pair[nextName]
-	_, prevStaged := pair[prevNextName]
 	switch {
-	case prev == nil || !prev.RolledBackFrom.isZero() || staged || prevStaged:
-		return false
-	case active != nil:
-		return active.RolledBackFrom.same(prev.Package)
+	case active != nil && active.rolledBack(), prev != nil && !prev.rolledBack() && (active != nil || !edited):
+		return whatUndoReturnsTo
 	}
-	return !edited
+	return "what a rollback goes to in"
 }
 
 func (t *unitTree) use(ref PackageRef, how string) {

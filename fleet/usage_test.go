@@ -125,13 +125,17 @@ func TestUsageOfFilesAlone(t *testing.T) {
 			m.write(unitFolder+"/inst@one.service.d/"+dropInName, m.dropIn("a", nil))
 			m.write(unitFolder+"/inst@one.service.d/hrx.conf", "[Service]\nEnvironment=X=HOME/.local/share/1bit-hrx-b/x\n")
 		}, "a b"},
-		"rolled back: what was left is not needed": {func(m *machine) {
+		"rolled back: an undo returns to what was left": {func(m *machine) {
 			m.write(ours+dropInName, m.dropIn("a", func(d *DropIn) { d.RolledBackFrom = m.ref("b") }))
 			m.write(ours+prevName, m.dropIn("b", func(d *DropIn) { d.ServedBefore = m.ref("a") }))
-		}, "a"},
+		}, "a b"},
+		"came back by itself: an undo returns to what failed": {func(m *machine) {
+			m.write(ours+dropInName, m.dropIn("a", func(d *DropIn) { d.Act, d.RolledBackFrom = actReturn, m.ref("b") }))
+			m.write(ours+prevName, m.dropIn("c", func(d *DropIn) { d.RolledBackFrom = m.ref("a") }))
+		}, "a b c"},
 		"rolled back after a first switch": {func(m *machine) {
 			m.write(ours+prevName, m.dropIn("b", func(d *DropIn) { d.Rollback = rollbackRemove; d.block(m.ref("c"), "bad") }))
-		}, ""},
+		}, "b"},
 		"the active file is lost": {func(m *machine) {
 			m.write(ours+prevName, m.dropIn("b", func(d *DropIn) { d.RolledBackFrom = m.ref("a") }))
 		}, "b"},
