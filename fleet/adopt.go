@@ -47,27 +47,16 @@ func (a Adoption) MarshalJSON() ([]byte, error) {
 // move, would win over us, or names no installed package; then nothing has changed.
 func (h *Host) Adopt(ctx context.Context, unit string, dry bool) (*Adoption, error) {
 	act, result := "adopt "+unit, &Adoption{}
-	if !dry {
-		err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
-			v, a, err := s.adoption(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("adopt %s: %w", s.unit, err)
-			}
-			if a.plan.next == nil {
-				return nil, errNothingToAsk
-			}
-			return append(a.findings(v), a.plan.notes...), nil
-		})
+	out, err := h.perform(ctx, unit, act, dry, func(s *session) ([]string, error) {
+		v, a, err := s.adoption(ctx)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("adopt %s: %w", s.unit, err)
 		}
-	}
-	s, err := h.enter(ctx, unit, act, dry)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	out, err := s.outcome(ctx, func(out *Outcome) error {
+		if a.plan.next == nil {
+			return nil, errNothingToAsk
+		}
+		return append(a.findings(v), a.plan.notes...), nil
+	}, func(s *session, out *Outcome) error {
 		if err := s.adopt(ctx, dry, out, result); err != nil {
 			return fmt.Errorf("adopt %s: %w", s.unit, err)
 		}

@@ -146,18 +146,9 @@ func (h *Host) Hold(ctx context.Context, unit, reason string, until time.Time) (
 	case !until.IsZero() && !h.Now().Before(until):
 		return nil, fmt.Errorf("%s: %w: %s is past", act, ErrRefused, until.Format(time.RFC3339))
 	}
-	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		return s.holdFindings("replaces")
-	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := h.enter(ctx, unit, act, false)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	}, func(s *session, out *Outcome) error {
 		o := &hold{Reason: reason, Until: until.UTC().Truncate(time.Second), By: h.User, At: h.Now().UTC().Truncate(time.Second)}
 		data, err := o.encode()
 		if err == nil {
@@ -194,22 +185,13 @@ func (s *session) holdFindings(what string) ([]string, error) {
 func (h *Host) Unhold(ctx context.Context, unit string) (*Outcome, error) {
 	act := "lift the hold of " + unit
 	none := func(unit string) error { return fmt.Errorf("%s: %w", act, nothing(unit+" is not held")) }
-	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		found, err := s.holdFindings("lifts")
 		if errors.Is(err, errNothingToAsk) {
 			return nil, none(s.unit)
 		}
 		return found, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := h.enter(ctx, unit, act, false)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	}, func(s *session, out *Outcome) error {
 		err := h.removeHold(s.unit)
 		if errors.Is(err, fs.ErrNotExist) {
 			return none(s.unit)

@@ -27,12 +27,7 @@ type ProposeOptions struct {
 // nothing that runs or will run, and asks nobody. Outcome.Changed tells whether there is a new proposal.
 func (h *Host) Propose(ctx context.Context, unit string, pkg *store.Package, opts ProposeOptions) (*Outcome, error) {
 	act := fmt.Sprintf("propose %s for %s", pkg.Name, unit)
-	s, err := h.enter(ctx, unit, act, true)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	return h.perform(ctx, unit, act, true, nil, func(s *session, out *Outcome) error {
 		if err := s.propose(ctx, pkg, opts, out); err != nil {
 			return fmt.Errorf("%s: %w", act, err)
 		}

@@ -14,22 +14,13 @@ import (
 // before; the error then wraps [ErrReturned].
 func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*Outcome, error) {
 	act := "restart " + unit
-	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		notes, err := s.restartable(ctx)
 		if err != nil {
 			err = fmt.Errorf("restart %s: %w", s.unit, err)
 		}
 		return notes, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := h.enter(ctx, unit, act, false)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	}, func(s *session, out *Outcome) error {
 		if _, err := s.restartable(ctx); err != nil {
 			return fmt.Errorf("restart %s: %w", s.unit, err)
 		}

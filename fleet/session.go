@@ -37,14 +37,20 @@ type session struct {
 	loaded *systemd.Unit
 }
 
-// begin asks for leave and enters, for an act that has nothing of its own to show before the question.
-func (h *Host) begin(ctx context.Context, unit, act string, dry bool) (*session, error) {
+// perform does an act, from the question to the owner, which check prepares, to the service as it is afterwards. A dry
+// one changes nothing and asks nobody.
+func (h *Host) perform(ctx context.Context, unit, act string, dry bool, check func(*session) (notes []string, err error), do func(*session, *Outcome) error) (*Outcome, error) {
 	if !dry {
-		if err := h.consent(ctx, unit, act, nil); err != nil {
+		if err := h.consent(ctx, unit, act, check); err != nil {
 			return nil, err
 		}
 	}
-	return h.enter(ctx, unit, act, dry)
+	s, err := h.enter(ctx, unit, act, dry)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	return s.outcome(ctx, func(out *Outcome) error { return do(s, out) })
 }
 
 // enter connects and takes the locks. Without a manager it fails before it changes anything.

@@ -34,31 +34,20 @@ func (h *Host) Switch(ctx context.Context, unit string, pkg *store.Package, opts
 		act += " and restart it"
 	}
 	var shown findings
-	if !opts.DryRun {
-		err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
-			_, p, err := s.workOut(ctx, pkg, opts)
-			if err != nil {
-				return nil, fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
-			}
-			shown = findings{true, p.from, p.notes}
-			if p.next != nil {
-				return shown.notes, nil
-			}
-			if !opts.Restart {
-				return nil, errNothingToAsk
-			}
-			return append(shown.notes, fmt.Sprintf("%s is armed already", pkg.Name)), nil
-		})
+	return h.perform(ctx, unit, act, opts.DryRun, func(s *session) ([]string, error) {
+		_, p, err := s.workOut(ctx, pkg, opts)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("switch %s to %s: %w", s.unit, pkg.Name, err)
 		}
-	}
-	s, err := h.enter(ctx, unit, act, opts.DryRun)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+		shown = findings{true, p.from, p.notes}
+		if p.next != nil {
+			return shown.notes, nil
+		}
+		if !opts.Restart {
+			return nil, errNothingToAsk
+		}
+		return append(shown.notes, fmt.Sprintf("%s is armed already", pkg.Name)), nil
+	}, func(s *session, out *Outcome) error {
 		if err := s.arm(ctx, pkg, opts, shown, out); err != nil || opts.DryRun || !opts.Restart {
 			return err
 		}

@@ -9,21 +9,12 @@ import (
 // was not adopted, and where another package is armed than those files name: that one would be lost.
 func (h *Host) Unadopt(ctx context.Context, unit string) (*Outcome, error) {
 	act := "unadopt " + unit
-	err := h.consent(ctx, unit, act, func(s *session) ([]string, error) {
+	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		if err := s.mayUnadopt(ctx); err != nil {
 			return nil, fmt.Errorf("unadopt %s: %w", s.unit, err)
 		}
 		return []string{"removes our drop-in: the unit's own lines decide again"}, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	s, err := h.enter(ctx, unit, act, false)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	}, func(s *session, out *Outcome) error {
 		err := s.mayUnadopt(ctx)
 		if err == nil {
 			err = s.letGo(ctx, actUnadopt, out)

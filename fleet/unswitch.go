@@ -13,12 +13,8 @@ import (
 // Unblock lifts the block of a package, by its name, so that the service may be switched to it again. The error
 // wraps [fs.ErrNotExist] where it is not blocked.
 func (h *Host) Unblock(ctx context.Context, unit, name string) (*Outcome, error) {
-	s, err := h.begin(ctx, unit, fmt.Sprintf("unblock %s for %s", name, unit), false)
-	if err != nil {
-		return nil, err
-	}
-	defer s.end()
-	return s.outcome(ctx, func(out *Outcome) error {
+	act := fmt.Sprintf("unblock %s for %s", name, unit)
+	return h.perform(ctx, unit, act, false, nil, func(s *session, out *Outcome) error {
 		if err := s.unblock(ctx, name, out); err != nil {
 			return fmt.Errorf("unblock %s for %s: %w", name, s.unit, err)
 		}
