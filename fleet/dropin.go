@@ -15,6 +15,9 @@ const (
 	dropInName = "zz-1bit.conf"      // what systemd reads
 	prevName   = "zz-1bit.conf.prev" // what a rollback would put there; after one, what it put away
 	section    = "X-1bit"
+	// newerKey begins every key of our section that a version after this one adds: such a line is kept as it is. Any
+	// other is somebody's, who took the end of the file for [Service].
+	newerKey = "X-"
 )
 
 // The comments at the top of every file of ours.

@@ -65,7 +65,7 @@ func readDropIn(data []byte) (d *DropIn, edited, err error) {
 			return errors.New("outside of our sections")
 		}()
 		if err != nil && edited == nil {
-			edited = fmt.Errorf("%w: line %d: %w", errNotOurs, i+1, err)
+			edited = fmt.Errorf("%w: line %d: %w (%q)", errNotOurs, i+1, err, line)
 		}
 	}
 	if err := d.validate(); err != nil {
@@ -202,6 +202,9 @@ func (d *DropIn) field(key, value, line string) error {
 		}
 		d.Adopted = append(d.Adopted, Origin{fields[0], n, fields[2]})
 	default:
+		if !strings.HasPrefix(key, newerKey) {
+			return fmt.Errorf("%s= is not ours, and has no effect in [%s]", key, section)
+		}
 		d.Extra = append(d.Extra, line)
 	}
 	return nil

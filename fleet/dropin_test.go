@@ -26,7 +26,7 @@ func sampleDropIn() *DropIn {
 		Start:    []string{`/usr/bin/env "${ONEBIT_LLAMA_SERVER}" -m "%h/a b.gguf"`},
 		Adopted:  []Origin{{`/p q/llm@gpu\x2d0.service`, 12, "ab"}, {"/b", 1, "cd"}},
 		Lifted:   true,
-		Extra:    []string{"Hold=somebody said so"},
+		Extra:    []string{"X-Hold=somebody said so"},
 	}
 }
 
@@ -97,6 +97,7 @@ func TestDropInEdited(t *testing.T) {
 		"empty":                "",
 		"zeros":                strings.Repeat("\x00", 80),
 		"windows":              strings.ReplaceAll(text, "\n", "\r\n"),
+		"a setting at the end": text + "Environment=MINE=1\n",
 		"a comment":            strings.Replace(text, "[Service]\n", "[Service]\n# mine\n", 1),
 		"a comment above":      "; mine\n" + text,
 	} {
@@ -117,8 +118,9 @@ func TestReadDropInEdited(t *testing.T) {
 	for name, tt := range map[string]struct{ text, edited string }{
 		"as we write it":  {text, ""},
 		"a setting":       {strings.Replace(text, "[Service]\n", "[Service]\nNice=5\n", 1), "line 5: Nice= is not ours"},
-		"a comment":       {strings.Replace(text, "[Service]\n", "[Service]\n# why\n", 1), "line 5: a comment"},
+		"a comment":       {strings.Replace(text, "[Service]\n", "[Service]\n# why\n", 1), `line 5: a comment of somebody's ("# why")`},
 		"two lines":       {"[Unit]\nAfter=x\n" + text, "line 1: an unknown"},
+		"a setting last":  {text + "Environment=MINE=1\n", "Environment= is not ours, and has no effect in [X-1bit]"},
 		"a section last":  {text + "\n[Unit]\nPackage=x y z\n", "an unknown"},
 		"our own again":   {text + "[X-1bit]\nPackage=x y z\n", "repeated section"},
 		"a key again":     {text + "Package=x y z\n", "a repeated key"},
