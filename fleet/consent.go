@@ -10,7 +10,8 @@ import (
 // errNothingToAsk is returned by a check where the act would change nothing: the owner is not asked.
 var errNothingToAsk = errors.New("nothing changes")
 
-// consent asks the owner for leave. First check works the act out, in a session of its own that changes nothing; its
+// consent asks the owner for leave. First what an earlier command left half done is settled, since the owner must see
+// what the act will find; then check works the act out, in a session of its own that changes nothing else; its
 // error is the act's, so that a broken request is told what is wrong with it and not that somebody would have to
 // agree. What it found is shown above the question, and no lock is held while the owner thinks. The act itself
 // therefore checks again, and compares with [findings.same] what it finds then.
@@ -21,6 +22,15 @@ func (h *Host) consent(ctx context.Context, unit, act string, check func(*sessio
 	s, err := h.enter(ctx, unit, act, true)
 	if err != nil {
 		return err
+	}
+	if s.release != nil {
+		if s.notes, err = h.recover(ctx, s.m, s.unit); err != nil {
+			s.end()
+			return fmt.Errorf("%s: %w", act, err)
+		}
+		if len(s.notes) > 0 {
+			s.loaded = nil
+		}
 	}
 	notes := s.notes
 	if check != nil {
@@ -35,7 +45,7 @@ func (h *Host) consent(ctx context.Context, unit, act string, check func(*sessio
 	case err != nil:
 		return err
 	}
-	return h.authorise(act, notes...)
+	return h.authorise(s.unit, act, notes...)
 }
 
 // findings are what the owner was shown before he agreed to a switch.

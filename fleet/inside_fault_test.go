@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,13 +105,38 @@ func testNoBus(t *testing.T, in *inside) {
 	if out.Loaded || !out.Changed || out.OnDisk == nil || out.OnDisk.Package != "hrx-bbb0002" || out.Armed != nil {
 		t.Errorf("rollback: %s", show(out))
 	}
+	// The next command, whichever, has it loaded, and starts nothing else.
+	restarted, err := in.host.Restart(t.Context(), s.unit, 0)
+	s.do("restart", restarted, err)
+	s.want(restarted.Service, "bbb0002", "bbb0002", "bbb0002", false)
+	if !slices.ContainsFunc(restarted.Notes, func(note string) bool { return strings.Contains(note, "loaded now") }) {
+		t.Errorf("restart does not say what it loaded: %s", show(restarted))
+	}
+	offUndo, err := h.Rollback(t.Context(), s.unit, undo)
+	s.do("undo", offUndo, err)
 	now := s.status()
 	s.want(now, "ccc0003", "bbb0002", "bbb0002", true)
-	if now.OnDisk == nil || now.OnDisk.Package != "hrx-bbb0002" {
-		t.Errorf("on disk: %s", show(now.OnDisk))
+	if again := s.status(); now.OnDisk != nil || len(again.Warnings) != len(now.Warnings)-1 {
+		t.Errorf("status: %s, then %s", show(now), show(again))
 	}
-	// A switch to what is on disk loads it.
-	s.want(s.switchTo("bbb0002").Service, "bbb0002", "bbb0002", "bbb0002", false)
+	// Also where no file is left.
+	out, err = h.Unswitch(t.Context(), s.unit)
+	s.do("unswitch", out, err)
+	if out.Loaded {
+		t.Errorf("unswitch: %s", show(out))
+	}
+	s.want(s.status(), "aaa0001", "bbb0002", "bbb0002", true)
+	// What the owner has changed since is his.
+	s.restartOn("bbb0002")
+	s.switchTo("ccc0003")
+	out, err = h.Rollback(t.Context(), s.unit, fleet.RollbackOptions{})
+	s.do("rollback", out, err)
+	if err := rewrite(s.path(s.unit+".d", ours), "[Service]\n", "[Service]\nNice=3\n"); err != nil {
+		t.Fatal(err)
+	}
+	if now = s.status(); now.OnDisk == nil || now.Armed.Package != "hrx-ccc0003" {
+		t.Errorf("what the owner changed was loaded: %s", show(now))
+	}
 	s.chain()
 }
 

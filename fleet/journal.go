@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -210,7 +211,17 @@ func unfinished(entries []entry, held func(entry) bool) (entry, bool) {
 	return entry{}, false
 }
 
-// open lists the units of a scope with an act that has neither commit nor abort. A journal that cannot be read opens
+// written is the last act that moved a unit, where that one could not be loaded.
+func written(entries []entry) (entry, bool) {
+	for _, e := range slices.Backward(entries) {
+		if e.Phase == phaseCommit && e.Act != actRestart {
+			return e, e.Result == resultWritten
+		}
+	}
+	return entry{}, false
+}
+
+// open lists the units of a scope with an act that has neither commit nor abort, or that could not be loaded. A journal that cannot be read opens
 // none: every act on a unit reads it again.
 func (j journal) open(scope string) map[string]bool {
 	data, err := j.read()
@@ -225,7 +236,8 @@ func (j journal) open(scope string) map[string]bool {
 	}
 	open := map[string]bool{}
 	for unit, entries := range byUnit {
-		if _, ok := unfinished(entries, j.held); ok {
+		_, cut := unfinished(entries, j.held)
+		if _, unloaded := written(entries); cut || unloaded {
 			open[unit] = true
 		}
 	}

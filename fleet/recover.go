@@ -36,7 +36,11 @@ func (h *Host) recover(ctx context.Context, m *systemd.Manager, unit string) (no
 		return notes, fmt.Errorf("settle what an earlier command left in %s: %w", p.dir, err)
 	}
 	if !open && !changed && !inPlace {
-		return notes, nil
+		note, err := h.loadWritten(ctx, m, unit, entries)
+		if note != "" {
+			notes = append(notes, note)
+		}
+		return notes, err
 	}
 	data, err := p.read(dropInName)
 	if err != nil {
@@ -70,6 +74,38 @@ func (h *Host) recover(ctx context.Context, m *systemd.Manager, unit string) (no
 		notes = append(notes, err.Error())
 	}
 	return notes, nil
+}
+
+// loadWritten has the manager load what the last act on a unit could only write, unless somebody else did, or has
+// changed our file since.
+func (h *Host) loadWritten(ctx context.Context, m *systemd.Manager, unit string, entries []entry) (note string, err error) {
+	last, unloaded := written(entries)
+	if !unloaded || m == nil {
+		return "", nil
+	}
+	if data, err := (pair{h.dropInDir(unit)}).read(dropInName); err != nil || sum(data) != last.New || !h.stale(ctx, m, unit) {
+		return "", nil
+	}
+	what := fmt.Sprintf("what a %s from %s to %s could only write", last.Act, orNothing(last.From), orNothing(last.To))
+	if err := m.Reload(ctx); err != nil {
+		return "", fmt.Errorf("load %s: %w", what, err)
+	}
+	return what + " is loaded now", nil
+}
+
+// stale tells whether the manager has loaded something else than the files say. Where that cannot be told, the act
+// that comes next says why.
+func (h *Host) stale(ctx context.Context, m *systemd.Manager, unit string) bool {
+	u, err := m.Unit(ctx, unit)
+	if err != nil {
+		return false
+	}
+	specs, err := m.Specifiers(ctx)
+	if err != nil {
+		return false
+	}
+	v, err := h.view(u, h.place(), specs)
+	return err == nil && (!slices.Equal(v.armed, v.onDisk) || slices.Contains(u.DropInPaths, v.path) != (v.activeData != nil))
 }
 
 // overtaken tells whether an act that began after an intent was recorded as done: the history goes on from there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -96,11 +97,21 @@ func (h *Host) settle(ctx context.Context, m *systemd.Manager, unit string) (not
 		return notes
 	}
 	lock, _, err := tryLockDir(h.dropInDir(unit))
-	if err != nil || lock == nil {
+	switch {
+	case err == nil && lock != nil:
+		defer lock.release()
+		notes, err = h.recover(ctx, m, unit)
+	case errors.Is(err, fs.ErrNotExist): // no file of ours is left, which may not be loaded
+		var entries []entry
+		if entries, err = h.journal().entries(string(h.Scope), unit); err == nil {
+			var note string
+			if note, err = h.loadWritten(ctx, m, unit, entries); note != "" {
+				notes = append(notes, note)
+			}
+		}
+	default:
 		return nil
 	}
-	defer lock.release()
-	notes, err = h.recover(ctx, m, unit)
 	if err != nil {
 		notes = append(notes, err.Error())
 	}
