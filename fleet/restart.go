@@ -114,6 +114,10 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure,
 	}
 	to := out.To
 	out.From, out.Returned = from, true
+	if !out.Loaded { // a start would be one of the package that failed
+		return fmt.Errorf("restart %s: %s failed (%w); %s, to which it goes back, is written and could not be loaded: the next command loads it",
+			s.unit, failed.Name, bad, or(to, "what the unit says without this program"))
+	}
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
