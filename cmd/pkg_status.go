@@ -49,13 +49,13 @@ func (a *app) runPkgStatus(ctx context.Context, units []string) error {
 		Services: append([]fleet.Service{}, survey.Services...), Lookalikes: append([]fleet.Lookalike{}, survey.Lookalikes...),
 		Notes: append([]string{}, survey.Notes...),
 	}
-	return a.show(doc, func(w io.Writer) error { return writeSurvey(w, survey) })
+	return a.show(doc, func(w io.Writer) error { return writeSurvey(w, survey, systemd.Scope(a.config.Scope)) })
 }
 
-func writeSurvey(w io.Writer, survey *fleet.Survey) error {
+func writeSurvey(w io.Writer, survey *fleet.Survey, own systemd.Scope) error {
 	if len(survey.Services) == 0 {
 		fmt.Fprintln(w, "no service of this host runs a package")
-	} else if err := ui.Table(w, serviceTable(survey.Services)); err != nil {
+	} else if err := ui.Table(w, serviceTable(survey.Services, own)); err != nil {
 		return err
 	}
 	for _, s := range survey.Services {
@@ -72,16 +72,14 @@ func writeSurvey(w io.Writer, survey *fleet.Survey) error {
 	return nil
 }
 
-// serviceTable has a column for the scope where there are several, or where it is not the caller's own.
-func serviceTable(services []fleet.Service) [][]string {
-	several := slices.ContainsFunc(services, func(s fleet.Service) bool {
-		return s.Scope != services[0].Scope || s.User != ""
-	})
+// serviceTable has a column for the scope where one is not that of the caller's acts.
+func serviceTable(services []fleet.Service, own systemd.Scope) [][]string {
+	others := slices.ContainsFunc(services, func(s fleet.Service) bool { return s.Scope != own || s.User != "" })
 	rows := [][]string{{"SERVICE", "ARMED", "LIVE", "SERVED BEFORE", "HEALTH", "STATE"}}
 	for _, s := range services {
 		rows = append(rows, serviceRow(s))
 	}
-	if several {
+	if others {
 		rows[0] = slices.Insert(rows[0], 1, "SCOPE")
 		for i, s := range services {
 			rows[i+1] = slices.Insert(rows[i+1], 1, whose(s.Scope, s.User))

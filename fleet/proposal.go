@@ -150,7 +150,7 @@ func (p *Proposed) of(scope systemd.Scope, unit string, pkg PackageRef) error {
 // describeProposal adds what status says of a proposal.
 func (h *Host) describeProposal(unit string, s *Service, pl *place) {
 	p, err := h.proposal(unit)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // another account's state is its own matter
 		s.warn("%v", err)
 	}
 	if p == nil {
