@@ -40,6 +40,10 @@ func (s *session) adoption(ctx context.Context) (*view, *adoption, error) {
 	if err := v.settled(); err != nil {
 		return nil, nil, err
 	}
+	if !v.astray.isZero() {
+		return nil, nil, fmt.Errorf("%w: %s, and what else names %s would move without it: %s",
+			ErrRefused, v.astray, v.armed.pkg(v.place).Name, v.astray.remedy())
+	}
 	r, err := s.rewriter(ctx, v)
 	if err != nil {
 		return nil, nil, err

@@ -210,7 +210,7 @@ func (s *session) bare(ctx context.Context, w away) (from, to PackageRef) {
 		return w.from, w.to
 	}
 	if from = w.from; from.isZero() {
-		from = v.armed.pkg(v.place)
+		from = v.armedPackage()
 	}
 	to, err = v.base()
 	if err != nil {

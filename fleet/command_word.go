@@ -49,8 +49,16 @@ func (p *place) inWord(word string) (PackageRef, bool) {
 }
 
 // armedPackage is what the next start uses: the package of the variables, or, where none points into one, the package
-// that the command names itself.
+// that the command names itself. It is none where what decides lies in no package.
 func (v *view) armedPackage() PackageRef {
+	if !v.astray.isZero() {
+		return PackageRef{}
+	}
+	if program, ok := engineOf(v.loaded.ExecStart); ok {
+		if ref, in := v.place.at(program); in {
+			return ref
+		}
+	}
 	if ref := v.armed.pkg(v.place); !ref.isZero() {
 		return ref
 	}

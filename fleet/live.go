@@ -144,10 +144,10 @@ func liveOf(procs []procInfo, mainPID int, pl *place, keys []string) *Live {
 			continue
 		}
 		ref, ok := pl.inEnv(p.env, keys)
-		if !ok {
+		if !ok || pl.outsider(p) != "" {
 			ref, _ = pl.inProcess(p)
 		}
-		l.Main = newProcess(p, ref)
+		l.Main = pl.newProcess(p, ref)
 	}
 	l.Child = childOf(others, mainPID, pl, keys)
 	return l
@@ -162,7 +162,7 @@ func childOf(others []procInfo, mainPID int, pl *place, keys []string) *Process 
 	for _, p := range others {
 		rank := 4
 		ref, ok := pl.inProcess(p)
-		if !ok {
+		if !ok && pl.outsider(p) == "" {
 			rank = 0
 			if ref, ok = pl.inEnv(p.env, keys); !ok {
 				continue
@@ -172,15 +172,18 @@ func childOf(others []procInfo, mainPID int, pl *place, keys []string) *Process 
 			rank += 2
 		}
 		if best == nil || rank > bestRank || rank == bestRank && p.since.Before(best.Since) {
-			best, bestRank = newProcess(p, ref), rank
+			best, bestRank = pl.newProcess(p, ref), rank
 			best.proved = rank >= 4
 		}
 	}
 	return best
 }
 
-func newProcess(p procInfo, ref PackageRef) *Process {
+func (pl *place) newProcess(p procInfo, ref PackageRef) *Process {
 	q := &Process{Package: ref.Name, Path: ref.Path, PID: p.pid, Since: p.since, digest: ref.Digest}
+	if program := pl.outsider(p); ref.isZero() && program != "" {
+		q.Path, q.outside = program, true
+	}
 	if !ref.isZero() {
 		_, err := os.Lstat(ref.Path)
 		q.deleted = err != nil
@@ -188,8 +191,30 @@ func newProcess(p procInfo, ref PackageRef) *Process {
 	return q
 }
 
-// inEnv finds a package in the variables of the binding, or, where none of them names one, in any variable.
+// outsider is the engine's program that a process is, also by way of a loader or a script's interpreter, where that
+// lies in no package, whatever its libraries and its variables say; else "".
+func (p *place) outsider(q procInfo) string {
+	for _, path := range append([]string{q.exe}, q.argv[:min(5, len(q.argv))]...) {
+		path, _ = undeleted(path)
+		if !filepath.IsAbs(path) || !engineProgram(path) {
+			continue
+		}
+		if _, in := p.at(path); in {
+			return ""
+		}
+		return path
+	}
+	return ""
+}
+
+// inEnv finds a package in the variables of the binding, or, where none of them names one, in any variable. It finds
+// none where the server's variable names what lies in no package: that is started, whatever the others say.
 func (p *place) inEnv(env []string, keys []string) (PackageRef, bool) {
+	if value, ok := lookup(env, serverVariable); ok {
+		if _, in := p.inValue(value); !in {
+			return PackageRef{}, false
+		}
+	}
 	for _, key := range keys {
 		if value, ok := lookup(env, key); ok {
 			if ref, ok := p.inValue(value); ok {
@@ -214,6 +239,9 @@ var ambient = []string{"PWD", "OLDPWD", "_", "HOME"}
 
 // inProcess finds the package that a process runs from: its program, its mapped files, its arguments.
 func (p *place) inProcess(q procInfo) (PackageRef, bool) {
+	if p.outsider(q) != "" {
+		return PackageRef{}, false
+	}
 	for _, paths := range []func() []string{func() []string { return []string{q.exe} }, q.mapped} {
 		for _, path := range paths() {
 			path, _ := undeleted(path)
@@ -237,7 +265,7 @@ func (l *Live) runs() (PackageRef, bool) {
 		return PackageRef{}, false
 	}
 	p := l.Main
-	if l.Child != nil && l.Child.Package != "" {
+	if l.Child != nil && (l.Child.Package != "" || l.Child.outside) {
 		p = l.Child
 	}
 	if p == nil || p.Package == "" {
@@ -252,7 +280,7 @@ func (l *Live) only(ref PackageRef) bool {
 		return false
 	}
 	for _, p := range []*Process{l.Main, l.Child} {
-		if p != nil && p.Package != "" && !ref.same(PackageRef{p.Package, p.digest, p.Path}) {
+		if p != nil && p.outside || p != nil && p.Package != "" && !ref.same(PackageRef{p.Package, p.digest, p.Path}) {
 			return false
 		}
 	}

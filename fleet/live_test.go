@@ -18,6 +18,9 @@ func TestLive(t *testing.T) {
 	loader := procInfo{pid: 3, parent: 1, since: at(3), exe: "/lib/ld.so", maps: []string{"/lib/ld.so", b + "/lib/x.so (deleted)"}, env: env(a)}
 	shell := procInfo{pid: 4, parent: 1, since: at(4), exe: "/usr/bin/dash", argv: []string{"/bin/sh"}, env: env(a)}
 	worker := procInfo{pid: 5, parent: 3, since: at(1), exe: a + "/s"}
+	astray := []string{"LD_LIBRARY_PATH=" + a + "/lib", serverVariable + "=/x/llama-server"}
+	outside := procInfo{pid: 1, since: at(1), exe: "/usr/bin/dash", argv: []string{"/bin/sh", "/opt/1bit"}, env: astray}
+	other := procInfo{pid: 7, parent: 1, since: at(2), exe: "/x/llama-server", maps: []string{a + "/lib/x.so"}, env: astray}
 	for _, tt := range []struct {
 		name        string
 		procs       []procInfo
@@ -33,6 +36,8 @@ func TestLive(t *testing.T) {
 		{"the server's own child", []procInfo{main, worker, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"no main process", []procInfo{loader}, "", "hrx-b", 3, "hrx-b"},
 		{"the server itself", []procInfo{{pid: 1, exe: b + "/s"}}, "hrx-b", "", 0, "hrx-b"},
+		{"its server lies elsewhere", []procInfo{outside, other}, "", "", 7, ""},
+		{"its main process does, with the package's libraries", []procInfo{{pid: 1, exe: "/x/llama-server", maps: []string{a + "/lib/x.so"}, env: env(a)}}, "", "", 0, ""},
 		{"no package", []procInfo{{pid: 1, exe: "/usr/bin/sleep", env: []string{"PWD=" + a, "A=1"}}}, "", "", 0, ""},
 	} {
 		l := liveOf(tt.procs, 1, pl, []string{serverVariable})

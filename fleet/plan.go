@@ -47,7 +47,11 @@ func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan,
 		return nil, fmt.Errorf("%w: no variable of the unit points into a package: set Environment=%s=PROGRAM OF A PACKAGE in the unit first",
 			ErrRefused, serverVariable)
 	}
-	p := &plan{from: v.armed.pkg(v.place), notes: append(edits, v.edits()...)}
+	moves := slices.ContainsFunc(values, func(a Assignment) bool { return a.Key == serverVariable })
+	if !v.astray.isZero() && (v.astray.setting != serverVariable || !moves) {
+		return nil, fmt.Errorf("%w: %s, and a switch would move only what else names %s: %s", ErrRefused, v.astray, v.armed.pkg(v.place).Name, v.astray.remedy())
+	}
+	p := &plan{from: v.armedPackage(), notes: append(edits, v.edits()...)}
 	moved, err := values.move(v.place, pkg.Path)
 	if err != nil {
 		return nil, err

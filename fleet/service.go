@@ -68,13 +68,14 @@ type Live struct {
 // Process is one process and the package that it runs from, "" where it runs from none.
 type Process struct {
 	Package string    `json:"package"`
-	Path    string    `json:"path"`
+	Path    string    `json:"path"` // of the package, or of an engine's program that lies in none
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
 
 	digest  string // of the package, where it is known
 	deleted bool   // its files are no longer there
 	proved  bool   // by what it is, not only by what it was started with
+	outside bool   // it is an engine's program that lies in no package
 }
 
 // Served names the package that a rollback goes to.

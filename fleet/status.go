@@ -135,6 +135,9 @@ func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit,
 func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInfo, health string) *Service {
 	u := v.loaded
 	armed, disk := v.armedPackage(), v.onDisk.pkg(v.place)
+	if !strayOf(v.settings, v.place, v.loaded.ExecStart, v.onDisk).isZero() {
+		disk = PackageRef{}
+	}
 	s := &Service{
 		Unit: u.ID, Scope: h.Scope, User: h.Owner, Armed: armedOf(armed), Restarts: u.NRestarts,
 		State: fmt.Sprintf("%s (%s)", u.ActiveState, u.SubState), Live: live,
@@ -248,6 +251,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		}
 		s.warn("its variables point into several packages: %s", strings.Join(names, ", "))
 	}
+	if !v.astray.isZero() {
+		s.warn("%s, though %s names %s: the next start runs no package; %s", v.astray, v.armed.namer(v.place), v.armed.pkg(v.place).Name, v.astray.remedy())
+	}
 	if what, bound := boundCommand(u, v.place); bound {
 		s.warn("ExecStart= names a package itself (%s): a switch is refused until a variable names it: 1bit pkg adopt %s", what, u.ID)
 	}
@@ -262,6 +268,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 			s.warn("the main process runs from %s and its server from %s", orNothing(l.Main.Package), l.Child.Package)
 		}
 		for _, p := range []*Process{l.Main, l.Child} {
+			if p != nil && p.outside {
+				s.warn("process %d is %s, which lies in no package", p.PID, p.Path)
+			}
 			if p != nil && p.deleted {
 				s.warn("process %d runs from %s, which is no longer there", p.PID, p.Path)
 			}

@@ -31,6 +31,7 @@ type view struct {
 
 	armed  binding // loaded variables that point into a package
 	onDisk binding // the same of the files
+	astray stray   // what of the loaded unit decides and lies in no package
 	same   bool    // what is loaded is known to be what the files say
 }
 
@@ -57,6 +58,9 @@ func (v *view) fill(h *Host) error {
 	v.armed = v.onDisk
 	if !v.same {
 		v.armed = inEnvironment(loadedEnvironment(v.loaded), v.place)
+		v.astray = v.loadedStray()
+	} else {
+		v.astray = strayOf(v.settings, v.place, v.loaded.ExecStart, v.armed)
 	}
 	return nil
 }
