@@ -9,8 +9,11 @@
 //     three facts and never mixed.
 //   - Binding: the environment variables of a unit whose values lie in a package. They move together or not at
 //     all.
-//   - DropIn: our one file in a unit's drop-in folder.
+//   - DropIn: our file in a unit's drop-in folder that systemd reads.
+//   - Hold: a reason for which a service stays where it is, until somebody lifts it or its time is over.
+//   - Proposed: a switch that somebody suggests, and its owner may take.
 //   - Record: one finished act, from the journal.
+//   - Survey: all services of some managers, and the units that look as if they should be among them.
 //
 // # Files
 //
@@ -19,11 +22,16 @@
 //	<UnitDir>/<unit>.d/zz-1bit.conf.new,
 //	<UnitDir>/<unit>.d/zz-1bit.conf.prev.new  a switch under way: the next files, later the last ones
 //	<UnitDir>/<unit>.d/zz-1bit.conf.prev.N    what was in the way of a .prev, moved aside as it was
+//	<UnitDir>/<unit>.d/zz-1bit.hold           a hold; it outlives every switch and rollback
+//	<StateDir>/proposals/<unit>.json          a proposal
 //	<StateDir>/journal.jsonl                  intents, commits and aborts, one JSON object a line
 //
 // The folder of the unit is locked (flock) during every change. While a restart is waited for and watched it is
 // not, so that the owner can roll back at once: a lock on a byte of the journal then says that somebody watches.
 // Every other change waits for that; a rollback does not, and the watching command ends without a verdict.
+//
+// The owner is asked, where he is, between two looks: the first one finds what he has to know, the second one, under the
+// lock, refuses when that has changed while he thought.
 //
 // Only a file that is exactly as this program writes it is ever replaced by a switch. What our section says is
 // also understood where a person has added lines: a rollback puts the whole file away, lines and all.
@@ -92,5 +100,5 @@
 //
 // After a crash, a full disk or a failed call at any step, systemd reads either the old file or the new one, whole,
 // and the next command on the unit finishes or undoes what was begun. Nothing is changed before a manager
-// answers, except by a rollback, which says "not loaded" then. Nothing is restarted unless asked for.
+// answers, except by a rollback and an unswitch, which say "not loaded" then. Nothing is restarted unless asked for.
 package fleet
