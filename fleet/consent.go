@@ -45,7 +45,7 @@ func (h *Host) consent(ctx context.Context, unit, act string, check func(*sessio
 	case err != nil:
 		return err
 	}
-	return h.authorise(act, notes...)
+	return h.authorise(s.unit, act, notes...)
 }
 
 // findings are what the owner was shown before he agreed to a switch.

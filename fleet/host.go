@@ -43,6 +43,10 @@ type Host struct {
 	// error refuses the act. nil allows everything, and saves the look that comes before the question.
 	Authorise func(act string, notes []string) error
 
+	// Progress is told, in words, what a restart waits for, and that another command is waited for; several times a
+	// second. nil: nobody is.
+	Progress func(text string)
+
 	LockWait     time.Duration // how long to wait for another command on the same unit; 0: one minute
 	LoadDeadline time.Duration // how long a started service may take until it answers; 0: five minutes
 
@@ -64,9 +68,23 @@ func (h *Host) log() *slog.Logger {
 	return h.Log
 }
 
-func (h *Host) authorise(act string, notes ...string) error {
+// progress says what is waited for.
+func (h *Host) progress(format string, args ...any) {
+	if h.Progress != nil {
+		h.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// ago is the time since a moment in whole seconds.
+func (h *Host) ago(began time.Time) time.Duration { return h.Now().Sub(began).Truncate(time.Second) }
+
+// authorise asks the owner, but for what this account could not do even so.
+func (h *Host) authorise(unit, act string, notes ...string) error {
 	if h.Authorise == nil {
 		return nil
+	}
+	if err := h.mayWrite(unit); err != nil {
+		return fmt.Errorf("%s: %w", act, err)
 	}
 	return h.Authorise(act, notes)
 }

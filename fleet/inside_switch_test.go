@@ -262,16 +262,35 @@ func testUnblockAndUnswitch(t *testing.T, in *inside) {
 		}
 		s.switchTo("bbb0002")
 		s.rollback()
-		if _, err := in.host.Unblock(t.Context(), s.unit, "hrx-ccc0003"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("unblock what is not blocked: %v", err)
+		h, questions := s.asked(nil)
+		if _, err := h.Unblock(t.Context(), s.unit, "hrx-ccc0003"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "blocked is hrx-bbb0002") || len(*questions) != 0 {
+			t.Errorf("unblock what is not blocked: %v, asked %q", err, *questions)
 		}
+		lock := func(mode os.FileMode) {
+			if err := os.Chmod(s.path(s.unit+".d"), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lock(0o555)
+		for name, act := range map[string]func() (*fleet.Outcome, error){
+			"unblock":  func() (*fleet.Outcome, error) { return h.Unblock(t.Context(), s.unit, "hrx-bbb0002") },
+			"unswitch": func() (*fleet.Outcome, error) { return h.Unswitch(t.Context(), s.unit) },
+			"undo": func() (*fleet.Outcome, error) {
+				return h.Rollback(t.Context(), s.unit, fleet.RollbackOptions{Undo: true})
+			},
+		} {
+			if _, err := act(); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "sudo") || len(*questions) != 0 {
+				t.Errorf("%s without leave to write: %v, asked %q", name, err, *questions)
+			}
+		}
+		lock(0o755)
 		out, err := in.host.Unblock(t.Context(), s.unit, "hrx-bbb0002")
 		if err != nil || len(out.Blocked) != 0 {
 			t.Fatalf("unblock: %s, %v", show(out), err)
 		}
 		s.switchTo("bbb0002")
 		s.rollback()
-		if out, err = in.host.Unswitch(t.Context(), s.unit); err != nil || out.To != "hrx-aaa0001" {
+		if out, err = in.host.Unswitch(t.Context(), s.unit); err != nil || out.To != "hrx-aaa0001" || !strings.Contains(show(out.Notes), "forgets that hrx-bbb0002 is blocked") {
 			t.Fatalf("unswitch: %s, %v", show(out), err)
 		}
 		if _, err := os.Stat(s.path(s.unit + ".d")); !errors.Is(err, fs.ErrNotExist) {

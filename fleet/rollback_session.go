@@ -77,14 +77,14 @@ func (s *session) agreed(act string, opts RollbackOptions) (*away, error) {
 		return nil, nil
 	}
 	if (pair{s.h.dropInDir(s.unit)}).staged() { // it has to be settled before it can be told
-		return nil, s.h.authorise(act)
+		return nil, s.h.authorise(s.unit, act)
 	}
 	w, done, err := s.lookBack(opts)
 	if err != nil || done != "" && !opts.Restart {
 		return nil, err
 	}
 	if done != "" {
-		return &w, s.h.authorise(act, done)
+		return &w, s.h.authorise(s.unit, act, done)
 	}
 	to := or(w.to.Name, "what the unit's own files say")
 	note := fmt.Sprintf("it goes from %s to %s", orNothing(w.from.Name), to)
@@ -94,7 +94,7 @@ func (s *session) agreed(act string, opts RollbackOptions) (*away, error) {
 	case !w.from.isZero():
 		note += fmt.Sprintf(", and %s is blocked for it", w.from.Name)
 	}
-	return &w, s.h.authorise(act, note)
+	return &w, s.h.authorise(s.unit, act, note)
 }
 
 // lockStore keeps packages from being removed meanwhile. sure tells whether the act needs that.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 	"github.com/1bit-systems/pkg/systemd"
@@ -14,7 +15,12 @@ import (
 // wraps [fs.ErrNotExist] where it is not blocked.
 func (h *Host) Unblock(ctx context.Context, unit, name string) (*Outcome, error) {
 	act := fmt.Sprintf("unblock %s for %s", name, unit)
-	return h.perform(ctx, unit, act, false, nil, func(s *session, out *Outcome) error {
+	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
+		if _, err := s.mayUnblock(name); err != nil {
+			return nil, fmt.Errorf("unblock %s for %s: %w", name, s.unit, err)
+		}
+		return nil, nil
+	}, func(s *session, out *Outcome) error {
 		if err := s.unblock(ctx, name, out); err != nil {
 			return fmt.Errorf("unblock %s for %s: %w", name, s.unit, err)
 		}
@@ -22,19 +28,40 @@ func (h *Host) Unblock(ctx context.Context, unit, name string) (*Outcome, error)
 	})
 }
 
-func (s *session) unblock(ctx context.Context, name string, out *Outcome) error {
-	files := pair{s.h.dropInDir(s.unit)}
+// mayUnblock reads our files of the unit, and refuses what is not blocked.
+func (s *session) mayUnblock(name string) (*view, error) {
 	v := &view{}
-	if err := v.readPair(files); err != nil {
+	if err := v.readPair(pair{s.h.dropInDir(s.unit)}); err != nil {
+		return nil, err
+	}
+	if _, ok := blocked(v.blocks(), PackageRef{Name: name}); !ok && v.activeErr == nil {
+		return nil, notBlocked{v.blocks()}
+	}
+	return v, v.foreign()
+}
+
+// notBlocked names what is.
+type notBlocked struct{ blocks []Block }
+
+func (e notBlocked) Error() string {
+	if len(e.blocks) == 0 {
+		return "it is not blocked, and nothing else is"
+	}
+	names := make([]string, len(e.blocks))
+	for i, b := range e.blocks {
+		names[i] = b.Name
+	}
+	return "it is not blocked: blocked is " + strings.Join(names, ", ")
+}
+
+func (notBlocked) Unwrap() error { return fs.ErrNotExist }
+
+func (s *session) unblock(ctx context.Context, name string, out *Outcome) error {
+	v, err := s.mayUnblock(name)
+	if err != nil {
 		return err
 	}
-	ref := PackageRef{Name: name}
-	if _, ok := blocked(v.blocks(), ref); !ok && v.activeErr == nil {
-		return fmt.Errorf("it is not blocked: %w", fs.ErrNotExist)
-	}
-	if err := v.foreign(); err != nil {
-		return err
-	}
+	files, ref := pair{s.h.dropInDir(s.unit)}, PackageRef{Name: name}
 	out.Changed = true
 	if lone := v.lone(); lone != nil {
 		lone.Blocks, lone.Lifted = without(lone.Blocks, ref), lone.Lifted || lone.Package.same(ref)
@@ -98,7 +125,7 @@ func (h *Host) beginUnswitch(ctx context.Context, unit string) (s *session, err 
 		return s, nil
 	}
 	note := "removes every file of ours: the unit's own files decide again"
-	if err := h.authorise("unswitch "+s.unit, note); err != nil {
+	if err := h.authorise(s.unit, "unswitch "+s.unit, note); err != nil {
 		return s, err
 	}
 	if err := s.lockStore(ctx, false); err != nil {
@@ -123,6 +150,9 @@ func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 		return err
 	}
 	s.nameBoth(ctx, v, out)
+	for _, b := range v.blocks() {
+		out.Notes = append(out.Notes, fmt.Sprintf("forgets that %s is blocked: %s", b.Name, b.Reason))
+	}
 	if !s.h.traces(s.unit) {
 		out.Notes = append(out.Notes, "nothing of this program is at it")
 		return nil
@@ -189,7 +219,7 @@ func (s *session) nameBoth(ctx context.Context, v *view, out *Outcome) {
 	if err != nil {
 		return // masked or gone
 	}
-	out.From = now.armed.pkg(now.place).Name
+	out.From = now.armedPackage().Name
 	if base, err := now.base(); err == nil {
 		out.To = base.Name
 	}

@@ -3,8 +3,27 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// mayWrite refuses what this account may not do in the unit's drop-in folder, or in the one that it would be made in.
+func (h *Host) mayWrite(unit string) error {
+	dir := filepath.Clean(h.dropInDir(unit))
+	for {
+		err := unix.Access(dir, unix.W_OK|unix.X_OK)
+		switch parent := filepath.Dir(dir); {
+		case errors.Is(err, unix.ENOENT) && parent != dir:
+			dir = parent
+		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+			return unwritable(dir, err)
+		default:
+			return nil // what else stands in the way says so itself
+		}
+	}
+}
 
 // unwritable adds to the error of a write below dir what to do about it. The disk's owner has to act; nothing here
 // can.
