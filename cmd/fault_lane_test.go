@@ -156,8 +156,8 @@ func (l *lane) args(args ...string) []string {
 	return append([]string{"--config", filepath.Join(l.dir, "config.yaml")}, args...)
 }
 
-// lanePatience bounds one command of a lane.
-const lanePatience = 45 * time.Second
+// lanePatience bounds one command of a lane: more than it waits for a lock, and for a busy manager.
+const lanePatience = 2 * time.Minute
 
 // onebit runs our program.
 func (l *lane) onebit(args ...string) (status int, stdout, stderr string) {

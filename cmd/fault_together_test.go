@@ -206,7 +206,7 @@ func testLocks(t *testing.T, l *lane) {
 	quiet, _ := l.disturbed(nil, "pkg", "switch", l.unit, "ccccccc")
 	l.must("pkg", "switch", l.unit, "bbbbbbb")
 	last := ""
-	for _, p := range points(quiet.Calls) {
+	for _, p := range points(quiet.Calls, false) {
 		if strings.HasPrefix(p.where, "SIGKILL at renameat2") {
 			last = p.where
 			if r, _ := l.disturbed(p.args, "pkg", "switch", l.unit, "ccccccc"); r.Exit != 137 {
