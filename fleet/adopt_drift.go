@@ -92,6 +92,10 @@ func (v *view) describeAdoption(s *Service) {
 			s.Shadowed = append(s.Shadowed, Place{File: l.file, Line: l.Number, Value: l.Value, Setting: l.Key})
 		}
 	}
+	if base, err := v.base(); err == nil && v.active.Act == actAdopt && !base.isZero() && !base.same(v.active.Package) {
+		s.warn("it was adopted with %s, and the link in its own lines leads to %s now, which has no effect: to take that up, 1bit pkg switch %s %s",
+			v.active.Package.Name, base.Name, s.Unit, base.Name)
+	}
 	for _, what := range v.drift(lines) {
 		s.warn("it was adopted, and since then %s, which has no effect: to take it over, 1bit pkg unadopt %s, then adopt it again", what, s.Unit)
 	}

@@ -116,7 +116,7 @@ func (v *view) settled() error {
 
 // rewriter prepares to rewrite the commands of a unit.
 func (s *session) rewriter(ctx context.Context, v *view) (*rewriter, error) {
-	r := &rewriter{place: v.place, unit: v.disk, specs: v.specs, taken: v.settings.Keys(), reuse: ofSettings(v.settings, v.place)}
+	r := &rewriter{place: v.place, unit: v.disk, specs: v.specs, taken: v.settings.Keys(), reuse: ofSettings(v.settings, v.place).pinned(v.place)}
 	// A variable that the manager hands to every process must keep its value.
 	inherited, err := s.m.Environment(ctx)
 	if err != nil {
@@ -163,7 +163,11 @@ func (a *adoption) variables(r *rewriter, v *view, lines []ownLine) (binding, er
 			return nil, fmt.Errorf("%w: %s: the value of %s ends in (deleted), which the kernel adds to the name of a file that is gone: name one that is there",
 				ErrRefused, at, key)
 		}
-		out = append(out, Assignment{key, set.Value})
+		pinned := v.place.pinnedList(set.Value)
+		if pinned != set.Value {
+			a.plan.notes = append(a.plan.notes, pins(key, set.Value, pinned))
+		}
+		out = append(out, Assignment{key, pinned})
 		a.take(line)
 	}
 	return out, nil
@@ -189,6 +193,13 @@ func (a *adoption) commands(r *rewriter, lines []ownLine) ([]string, error) {
 		text, changed, err := r.line(l.Value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.at(), err)
+		}
+		if value, _, ok := r.specs.Expand(r.unit, l.Value); ok && changed {
+			for word := range strings.FieldsSeq(value) {
+				if pinned := r.place.pinned(strings.TrimLeft(word, prefixes)); pinned != strings.TrimLeft(word, prefixes) {
+					a.plan.notes = append(a.plan.notes, pins("ExecStart=", strings.TrimLeft(word, prefixes), pinned))
+				}
+			}
 		}
 		start, any = append(start, text), any || changed
 	}

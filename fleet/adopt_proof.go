@@ -80,7 +80,7 @@ func (s *session) sameCommands(ctx context.Context, before, after *systemd.Setti
 			argv = argv[1:]
 			path = filepath.Clean(argv[0])
 		}
-		if !slices.Equal(old, argv) || path != was[i].Path || was[i].Prefix != is[i].Prefix {
+		if !slices.Equal(s.place.pinnedWords(old), s.place.pinnedWords(argv)) || s.place.pinned(path) != s.place.pinned(was[i].Path) || was[i].Prefix != is[i].Prefix {
 			return fmt.Errorf("%w: %s:%d would start %s%q in place of %s%q", ErrRefused, was[i].File, was[i].Line, is[i].Prefix, argv, was[i].Prefix, old)
 		}
 	}

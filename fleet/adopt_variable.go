@@ -27,6 +27,7 @@ func (r *rewriter) value(literal string) string {
 
 // variable is the name of the variable for a path: one that the unit has already where there is one.
 func (r *rewriter) variable(path, hint string) string {
+	path = r.place.pinnedList(path)
 	for _, known := range []binding{r.vars, r.reuse} {
 		for _, key := range known.keys() {
 			for _, a := range known {

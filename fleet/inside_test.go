@@ -86,6 +86,7 @@ func runInside(t *testing.T) {
 		"a package elsewhere":                   testElsewhere,
 		"survey":                                testSurvey,
 		"a server in no package":                testStray,
+		"a link to a package":                   testPinned,
 		"adopt: spellings":                      testAdoptSpellings,
 		"adopt: refusals":                       testAdoptRefusals,
 		"adopt: drift":                          testAdoptDrift,

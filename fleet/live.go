@@ -12,8 +12,8 @@ import (
 	"github.com/1bit-systems/pkg/systemd"
 )
 
-// place finds packages by path: those of the store, and any folder that is named as one, also when it is gone or
-// has no manifest. It remembers what it found, so it lives no longer than one command.
+// place finds packages by path: those of the store, and what isPackage takes for one, also when it is gone or has no
+// manifest. It remembers what it found, so it lives no longer than one command.
 type place struct {
 	stores []*store.Store
 	roots  []string // folders whose 1bit-… entries are packages
@@ -41,13 +41,20 @@ func (p *place) split(path string) (folder, rest string, ok bool) {
 		return "", "", false
 	}
 	path = filepath.Clean(path)
-	if folder, rest, ok = p.below(path); ok {
+	if folder, rest, ok = p.below(path); ok && !isLink(folder) {
 		return folder, rest, true
 	}
 	if real := resolved(path); real != path {
-		return p.below(real)
+		if into, below, is := p.below(real); is {
+			return into, below, true
+		}
 	}
-	return "", "", false
+	return folder, rest, ok
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
 // resolved is a path without links, as far as it exists.
@@ -65,8 +72,8 @@ func (p *place) below(path string) (folder, rest string, ok bool) {
 			continue
 		}
 		name, rest, _ := strings.Cut(tail, "/")
-		if len(name) > len(packager.DirPrefix) && strings.HasPrefix(name, packager.DirPrefix) {
-			return filepath.Join(root, name), rest, true
+		if folder := filepath.Join(root, name); strings.HasPrefix(name, packager.DirPrefix) && p.isPackage(folder, rest) {
+			return folder, rest, true
 		}
 	}
 	return "", "", false

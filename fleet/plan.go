@@ -83,6 +83,10 @@ func (s *session) rollbackOf(ctx context.Context, v *view, p *plan, next *DropIn
 	next.ServedBefore, next.Rollback = t.ref, rollbackExchange
 	p.next = next
 	if t.remove {
+		if p.prev, err = v.pinsBase(before, next); p.prev != nil || err != nil {
+			next.ServedBefore = before.base
+			return err
+		}
 		next.Rollback = rollbackRemove
 		return nil
 	}

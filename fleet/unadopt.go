@@ -42,6 +42,10 @@ func (s *session) mayUnadopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if to, done, err := v.goingBack(RollbackOptions{}); !base.same(v.active.Package) && (err != nil || done != "" || !to.to.same(base)) {
+		return fmt.Errorf("%w: %s is armed, and its own lines lead to %s: switch to that first (1bit pkg switch %s %s), or have all of ours removed (1bit pkg unswitch %s)",
+			ErrRefused, v.active.Package.Name, orNothing(base.Name), s.unit, or(base.Name, "ID"), s.unit)
+	}
 	if !base.same(v.active.Package) {
 		return fmt.Errorf("%w: %s is armed, and its own lines name %s: go back first (1bit pkg rollback %s), or have all of ours removed (1bit pkg unswitch %s)",
 			ErrRefused, v.active.Package.Name, orNothing(base.Name), s.unit, s.unit)
