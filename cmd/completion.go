@@ -56,6 +56,26 @@ func (a *app) completeUnits(cmd *cobra.Command, args []string, _ string) ([]stri
 	return units, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeBlocked knows of a unit the packages that are blocked for it.
+func (a *app) completeBlocked(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return a.completeUnits(cmd, args, typed)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	var names []string
+	if a.setUp(cmd, nil) == nil {
+		if services, err := a.host().Status(ctx, args[0]); err == nil {
+			for _, s := range services {
+				for _, b := range s.Blocked {
+					names = append(names, b.Package)
+				}
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 func (a *app) completeUnitThenPackage(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:

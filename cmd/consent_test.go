@@ -52,13 +52,18 @@ func TestQuestion(t *testing.T) {
 			strings.Contains(said, "\x1b") {
 			t.Errorf("%q: the owner reads %q", line, said)
 		}
+		stderr.Reset()
+		a.note(&stderr, []string{notes[0], "new"})
+		if want := "note: new\n"; stderr.String() != want {
+			t.Errorf("afterwards the owner reads %q, want %q", stderr.String(), want)
+		}
 	}
-	// Where nobody can be asked nothing is printed, and the act is in the error.
+	// Where nobody can be asked nothing is printed, and the policy's file is in the error.
 	for policy, output := range map[string]string{restartConfirm: "json", restartGrant: "text"} {
 		var stderr bytes.Buffer
-		a := &app{stdin: terminal(t, "y\n"), stderr: &stderr, config: config{Restart: policy}}
+		a := &app{stdin: terminal(t, "y\n"), stderr: &stderr, config: config{Restart: policy, policyFile: "/the/policy"}}
 		a.flags.output = output
-		if err := a.authorise("restart x.service", notes); !errors.Is(err, fleet.ErrRefused) || !strings.HasPrefix(err.Error(), "restart x.service: ") || stderr.Len() > 0 {
+		if err := a.authorise("restart x.service", notes); !errors.Is(err, fleet.ErrRefused) || !strings.Contains(err.Error(), "/the/policy") || stderr.Len() > 0 {
 			t.Errorf("%s, %s: %v, %q", policy, output, err, stderr.String())
 		}
 	}

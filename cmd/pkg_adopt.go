@@ -91,7 +91,11 @@ byte as they were. Refused while another package is armed than those lines name:
 first, or remove everything with "1bit pkg unswitch".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := a.host().Unadopt(cmd.Context(), args[0])
-			return a.showOutcome(o, err, args[0]+" is as its owner wrote it")
+			sentence := ""
+			if o != nil && o.Changed {
+				sentence = givenBack(o)
+			}
+			return a.showOutcome(o, err, sentence)
 		},
 	}
 }

@@ -75,7 +75,15 @@ func noSubcommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	meant := ""
-	if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+	close := cmd.SuggestionsFor(args[0])
+	for _, below := range cmd.Commands() { // "1bit status" is "1bit pkg status"
+		for _, c := range below.Commands() {
+			if len(close) == 0 && c.Name() == args[0] {
+				close = append(close, c.CommandPath())
+			}
+		}
+	}
+	if len(close) > 0 {
 		meant = " (did you mean " + strings.Join(close, " or ") + "?)"
 	}
 	return usagef("unknown command %q for %q%s: see %s --help", args[0], cmd.CommandPath(), meant, cmd.CommandPath())
@@ -96,6 +104,17 @@ func newHelpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about any command, and about exit-codes",
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if found, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, c := range found.Commands() {
+					if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+						names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, rest, err := root.Find(args)
 			if err != nil || found == nil || len(rest) > 0 {

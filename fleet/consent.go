@@ -45,7 +45,10 @@ func (h *Host) consent(ctx context.Context, unit, act string, check func(*sessio
 	case err != nil:
 		return err
 	}
-	return h.authorise(s.unit, act, notes...)
+	if err := h.authorise(s.unit, act, notes...); err != nil {
+		return fmt.Errorf("%s: %w", act, err)
+	}
+	return nil
 }
 
 // findings are what the owner was shown before he agreed to a switch.

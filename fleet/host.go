@@ -84,7 +84,7 @@ func (h *Host) authorise(unit, act string, notes ...string) error {
 		return nil
 	}
 	if err := h.mayWrite(unit); err != nil {
-		return fmt.Errorf("%s: %w", act, err)
+		return err
 	}
 	return h.Authorise(act, notes)
 }
