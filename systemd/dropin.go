@@ -89,29 +89,29 @@ func dropInFolders(names, searchPath []string) []string {
 	return folders
 }
 
-// spellings lists the names under which drop-ins of a unit may stand, the most particular first:
-// a-b@c.service, a-b@.service, a-.service.
+// spellings lists the names under which drop-ins of a unit may stand, the most particular first.
+// For a-b@c.service these are itself, a-b@.service with its dash prefix a-.service, and then
+// a-@c.service, which is an instance again, with a-@.service.
 func spellings(name string) []string {
 	suffix := filepath.Ext(name)
-	stem := strings.TrimSuffix(name, suffix)
+	prefix, instance, templated := strings.Cut(strings.TrimSuffix(name, suffix), "@")
 	list := []string{name}
-	prefix, instance, templated := strings.Cut(stem, "@")
-	at := ""
-	if templated {
-		at = "@"
-		if instance != "" {
-			list = append(list, prefix+at+suffix)
+	add := func(more []string) {
+		for _, one := range more {
+			if !slices.Contains(list, one) {
+				list = append(list, one)
+			}
 		}
 	}
-	for {
-		trimmed := strings.TrimSuffix(prefix, "-")
-		dash := strings.LastIndexByte(trimmed, '-')
-		if dash < 0 {
-			return list
-		}
-		prefix = trimmed[:dash+1]
-		list = append(list, prefix+at+suffix)
+	of := ""
+	if templated && instance != "" {
+		of = "@" + instance
+		add(spellings(prefix + "@" + suffix))
 	}
+	if dash := strings.LastIndexByte(strings.TrimSuffix(prefix, "-"), '-'); dash > 0 {
+		add(spellings(prefix[:dash+1] + of + suffix))
+	}
+	return list
 }
 
 // errSameName is returned where it cannot be told which of two drop-ins counts.

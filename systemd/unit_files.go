@@ -23,7 +23,7 @@ type UnitFiles struct {
 	wanted   map[string]bool     // services that a .wants, .requires or .upholds folder names
 	unread   map[string]bool     // folders that may not be read
 	linked   map[string]bool     // drop-in folders that are symbolic links
-	aliases  map[string]string   // a link to a unit of another name
+	aliases  map[string][]string // a name to those that link to it, and to those that it links to
 
 	once  sync.Once
 	older bool // what foldersOlderThan found
@@ -34,7 +34,7 @@ type UnitFiles struct {
 func ListUnitFiles(searchPath []string) *UnitFiles {
 	f := &UnitFiles{
 		search: searchPath, services: map[string][]string{}, dropIns: map[string][]string{},
-		wanted: map[string]bool{}, unread: map[string]bool{}, linked: map[string]bool{}, aliases: map[string]string{},
+		wanted: map[string]bool{}, unread: map[string]bool{}, linked: map[string]bool{}, aliases: map[string][]string{},
 	}
 	for _, dir := range searchPath {
 		for _, entry := range f.entries(dir) {
@@ -61,7 +61,8 @@ func (f *UnitFiles) take(path string, entry fs.DirEntry) {
 		f.services[name] = append(f.services[name], path)
 		if target, err := os.Readlink(path); link && err == nil {
 			if base := filepath.Base(target); base != name && strings.HasSuffix(base, ".service") {
-				f.aliases[name] = base
+				f.aliases[name] = append(f.aliases[name], base)
+				f.aliases[base] = append(f.aliases[base], name)
 			}
 		}
 	case suffix == ".d" && (entry.IsDir() || link):
@@ -146,9 +147,10 @@ func templateOf(name string) string {
 
 // Files lists what a manager may read for a service: its file and the drop-ins of every folder,
 // also those that a stronger one of the same name hides. hidden says that there may be more, in a
-// folder that cannot be read.
+// folder that cannot be read or under too many names.
 func (f *UnitFiles) Files(name string) (files []string, hidden bool) {
-	names := append([]string{name}, f.Aliases(name)...)
+	names := f.names(name)
+	hidden = len(names) > maxNames
 	files = append(files, f.fragments(name)...)
 	for _, dir := range dropInFolders(names, f.search) {
 		files = append(files, f.dropIns[dir]...)
@@ -160,15 +162,25 @@ func (f *UnitFiles) Files(name string) (files []string, hidden bool) {
 	return files, hidden
 }
 
-// Aliases lists the other names of a service that are links to it.
-func (f *UnitFiles) Aliases(name string) []string {
-	var names []string
-	for alias, of := range f.aliases {
-		if of == name {
-			names = append(names, alias)
+// maxNames bounds the names of one service that are looked at.
+const maxNames = 50
+
+// names lists every name that a service may have by links, its own first: over several links,
+// from template to template, and also by links that do not count because a stronger file has
+// their name. Which of them count only the manager tells.
+func (f *UnitFiles) names(name string) []string {
+	names := []string{name}
+	for i := 0; i < len(names) && len(names) <= maxNames; i++ {
+		template := templateOf(names[i])
+		for _, alias := range slices.Concat(f.aliases[names[i]], f.aliases[template]) {
+			if prefix, ok := strings.CutSuffix(alias, "@.service"); ok && template != "" {
+				alias = prefix + strings.TrimPrefix(names[i], strings.TrimSuffix(template, "@.service"))
+			}
+			if len(names) <= maxNames && !slices.Contains(names, alias) {
+				names = append(names, alias)
+			}
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -184,18 +196,19 @@ func DropInOwner(path string) string {
 
 // Unit makes of a loaded service, as it is listed, what its files say the rest is. ok is false
 // where the manager has to be asked: a file was changed at or after since (or it is not known when
-// the manager read it), may not be read, is empty, or is reached over a link to a folder. A
-// service that is not loaded has an empty state in listed; its files say all.
+// the manager read it), may not be read, is empty, or is reached over a link to a folder, or the
+// service may have another name. A service that is not loaded has an empty state in listed; its
+// files say all.
 //
 // The times are those of the inodes, which nobody can set back. A folder's changes when a file in
 // it comes, goes or is replaced.
 func (f *UnitFiles) Unit(listed Listed, since time.Time) (u *Unit, ok bool) {
 	fragments := f.fragments(listed.Name)
-	if len(fragments) == 0 || since.IsZero() || f.aliases[listed.Name] != "" {
+	if len(fragments) == 0 || since.IsZero() || len(f.names(listed.Name)) > 1 {
 		return nil, false
 	}
 	u = &Unit{
-		ID: listed.Name, Names: append([]string{listed.Name}, f.Aliases(listed.Name)...), Description: listed.Description,
+		ID: listed.Name, Names: []string{listed.Name}, Description: listed.Description,
 		LoadState: listed.LoadState, ActiveState: listed.ActiveState, SubState: listed.SubState,
 		FragmentPath: fragments[0], SearchPath: f.search,
 	}

@@ -3,6 +3,7 @@ package systemd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,12 +16,13 @@ func TestUnitFiles(t *testing.T) {
 	for _, name := range []string{
 		"etc/llm@.service", "etc/llm@.service.d/t.conf", `etc/llm@gpu\x2d0.service.d/a.conf`, "etc/llm@gpu-0.service.d/b.conf",
 		"etc/a.service", "usr/a.service", "usr/a.service.d/z.conf", "etc/a.service.d/z.conf", "usr/a.service.d/not.read",
-		"usr/service.d/all.conf", "usr/x.socket", "etc/d-.service.d/d.conf", "usr/d-e.service",
+		"usr/service.d/all.conf", "usr/x.socket", "etc/b.service", "etc/llm2@.service", "etc/t@x.service.d/a.conf", "etc/alias2.service.d/a.conf",
+		"usr/h.service", "etc/h-alias.service", "etc/d-.service.d/d.conf", "usr/d-e.service",
 	} {
 		writeFile(t, filepath.Join(root, name), "[Service]\n")
 	}
 	for link, target := range map[string]string{
-		"etc/alias.service": "a.service", "etc/default.target.wants/llm@one.service": "../llm@.service",
+		"etc/alias.service": "b.service", "etc/alias2.service": "alias.service", "etc/t@.service": "llm2@.service", "etc/default.target.wants/llm@one.service": "../llm@.service",
 	} {
 		path := filepath.Join(root, link)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -30,9 +32,13 @@ func TestUnitFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink("h.service", filepath.Join(usr, "h-alias.service")); err != nil {
+		t.Fatal(err)
+	}
 	after := time.Now().Add(time.Second)
 	f := ListUnitFiles([]string{etc, filepath.Join(root, "missing"), usr})
-	names := []string{"a.service", "alias.service", "d-e.service", "llm@.service", "llm@gpu-0.service", `llm@gpu\x2d0.service`, "llm@one.service"}
+	names := []string{"a.service", "alias.service", "alias2.service", "b.service", "d-e.service", "h-alias.service", "h.service", "llm2@.service",
+		"llm@.service", "llm@gpu-0.service", `llm@gpu\x2d0.service`, "llm@one.service", "t@.service", "t@x.service"}
 	if diff := cmp.Diff(names, f.Services()); diff != "" {
 		t.Error(diff)
 	}
@@ -40,7 +46,7 @@ func TestUnitFiles(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, want := range map[string][]string{
-		"a.service":            {etc + "/a.service", etc + "/a.service.d/z.conf", usr + "/service.d/all.conf"},
+		"a.service":            {etc + "/a.service", usr + "/service.d/all.conf", etc + "/a.service.d/z.conf"},
 		"d-e.service":          {usr + "/d-e.service", usr + "/service.d/all.conf", etc + "/d-.service.d/d.conf"},
 		"llm@gpu-0.service":    {etc + "/llm@.service", usr + "/service.d/all.conf", etc + "/llm@gpu-0.service.d/b.conf", etc + "/llm@.service.d/t.conf"},
 		`llm@gpu\x2d0.service`: {etc + "/llm@.service", etc + `/llm@gpu\x2d0.service.d/a.conf`, usr + "/service.d/all.conf", etc + "/llm@.service.d/t.conf"},
@@ -51,21 +57,23 @@ func TestUnitFiles(t *testing.T) {
 			continue
 		}
 		got := append([]string{u.FragmentPath}, u.DropInPaths...)
-		if name == "a.service" {
-			if diff := cmp.Diff([]string{name, "alias.service"}, u.Names); diff != "" {
-				t.Error(diff)
-			}
-			want = []string{want[0], want[2], want[1]}
-		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	for name, since := range map[string]time.Time{
 		"a.service": time.Now().Add(-time.Hour), "d-e.service": {}, "alias.service": after, "none.service": after,
+		"b.service": after, "alias2.service": after, "llm2@x.service": after, "t@x.service": after, "h.service": after, "h-alias.service": after,
 	} {
 		if _, ok := f.Unit(Listed{Name: name}, since); ok {
 			t.Errorf("%s is told from files that may have changed", name)
+		}
+	}
+	for name, want := range map[string]string{
+		"b.service": "/etc/alias2.service.d/a.conf", "llm2@x.service": "/etc/t@x.service.d/a.conf",
+	} {
+		if files, hidden := f.Files(name); hidden || !slices.Contains(files, root+want) {
+			t.Errorf("files of %s: %v (%v), want also %s", name, files, hidden, want)
 		}
 	}
 	// A time that is set back does not hide a change.
