@@ -243,7 +243,7 @@ func (a *adoption) pkg(ctx context.Context, s *session, next *DropIn) (PackageRe
 		if absentPath(all[0].Path) {
 			return PackageRef{}, fmt.Errorf("%w: the unit names %s, which is not there: install the package, or name another in the unit", ErrRefused, all[0].Path)
 		}
-		return PackageRef{}, fmt.Errorf("%w: %s has no manifest: take it in first with: 1bit pkg import %s", ErrRefused, all[0].Path, all[0].Path)
+		return PackageRef{}, fmt.Errorf("%w: %s has no manifest: %s", ErrRefused, all[0].Path, s.h.takeIn(all[0].Path))
 	}
 	if _, err := binding(next.Environment).move(s.place, pkg.Path); err != nil {
 		return PackageRef{}, err

@@ -293,7 +293,7 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	case pkg == nil && absent(err):
 		s.warn("%s is not there, and its next start fails: install the package again, or switch or roll back to one that is installed", armed.Path)
 	case pkg == nil:
-		s.warn("%s is no installed package: take it in with: 1bit pkg import %s", armed.Path, armed.Path)
+		s.warn("%s is no installed package: %s", armed.Path, h.takeIn(armed.Path))
 	case pkg.State != store.StateOK:
 		s.warn("%s is %s: %s", pkg.Name, pkg.State, or(pkg.Detail, "verify it"))
 	}

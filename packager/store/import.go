@@ -74,7 +74,32 @@ func (s *Store) takeIn(ctx context.Context, dir string) (*Package, error) {
 	if err := atomicfile.Write(record, b, 0o644); err != nil {
 		return nil, err
 	}
+	if err := s.show(); err != nil {
+		return nil, fmt.Errorf("let every account read its manifest: %w", err)
+	}
 	return s.load(base)
+}
+
+// show lets every account read the manifests of what was imported into a
+// store that all may use: they may pass through the state folder, not list
+// it, nor open another file in it: a lock of theirs would hold up everybody.
+func (s *Store) show() error {
+	if !s.Shared {
+		return nil
+	}
+	if err := os.Chmod(s.lockFile(), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir, mode := range map[string]fs.FileMode{s.StateDir: 0o111, filepath.Dir(s.record("")): 0o555} {
+		info, err := os.Stat(dir)
+		if err == nil && info.Mode().Perm()&mode != mode {
+			err = os.Chmod(dir, info.Mode().Perm()|mode)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // own returns the base name of a directory that may be imported.

@@ -61,14 +61,19 @@ func (s *Store) lockPatiently(ctx context.Context) (unlock func(), err error) {
 	return s.lock(ctx, false, "shared")
 }
 
+func (s *Store) lockFile() string { return filepath.Join(s.StateDir, "store.lock") }
+
 // lock takes the store's lock. The kernel frees it with the process; the text
 // in the file is only for people.
 func (s *Store) lock(ctx context.Context, exclusive bool, what string) (func(), error) {
 	if err := atomicfile.MkdirAll(s.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock store: %w", err)
 	}
-	name := filepath.Join(s.StateDir, "store.lock")
-	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDONLY), flock.SetPermissions(0o644))
+	if _, err := os.Stat(filepath.Dir(s.record(""))); err == nil {
+		_ = s.show() // imports of a version that kept them to itself
+	}
+	name := s.lockFile()
+	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDONLY), flock.SetPermissions(0o600))
 	try := l.TryRLock
 	wait := l.TryRLockContext
 	if exclusive {
@@ -96,6 +101,6 @@ func (s *Store) lock(ctx context.Context, exclusive bool, what string) (func(), 
 		return nil, fmt.Errorf("lock store %s: %w", name, err)
 	}
 	// A holder without the right to write is not named, no more.
-	_ = os.WriteFile(name, fmt.Appendf(nil, "process %d (%s)\n", os.Getpid(), what), 0o644)
+	_ = os.WriteFile(name, fmt.Appendf(nil, "process %d (%s)\n", os.Getpid(), what), 0o600)
 	return func() { _ = l.Close() }, nil
 }
