@@ -65,8 +65,8 @@ func (s *service) returned(name string, out *fleet.Outcome, err error, reason ..
 		s.Errorf("%s: %v, want a return because of %q", name, err, reason)
 	} else {
 		for _, want := range reason {
-			if !strings.Contains(err.Error(), want) {
-				s.Errorf("%s: %q does not say %q", name, err, want)
+			if !strings.Contains(err.Error()+strings.Join(out.Notes, "\n"), want) {
+				s.Errorf("%s: %q does not say %q, nor do the notes %q", name, err, want, out.Notes)
 			}
 		}
 		s.want(out.Service, "aaa0001", "aaa0001", "aaa0001", false)
@@ -216,6 +216,9 @@ func testAnsweredByAnother(t *testing.T, in *inside) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}
+	}
+	if now := s.status(); len(now.Blocked) > 0 {
+		t.Errorf("a package that is not to blame is blocked: %s", show(now.Blocked))
 	}
 	s.kill(old.Child.PID)
 	if _, err := in.m.Stop(t.Context(), s.unit); err != nil {

@@ -104,7 +104,13 @@ func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err erro
 		case info.Mode()&fs.ModeSymlink != 0:
 			return nil, fmt.Errorf("%w: %s is a link, which systemd may not follow and this program does not write through", ErrRefused, dir)
 		}
-		lock, err := lockDir(ctx, dir)
+		lock, held, err := tryLockDir(dir)
+		if held {
+			h.progress("waiting for %s, which works on %s", or(holder(h.proc(), dir), "another command"), unit)
+		}
+		if err == nil && lock == nil {
+			lock, err = lockDir(ctx, dir)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // whoever held it has removed it
 		}

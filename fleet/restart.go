@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -100,18 +101,48 @@ func (s *session) restartOrReturn(ctx context.Context, watch time.Duration, out 
 	if !errors.As(err, &bad) {
 		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
-	if v.active == nil || v.active.rolledBack() || v.active.Act == actAdopt || !v.active.Package.same(armed) {
+	out.Notes = append(out.Notes, bad.logged()...)
+	if bad.foreign && s.served(armed) {
+		return fmt.Errorf("restart %s: %s failed: %w; it served before and is not to blame, so nothing was taken back", s.unit, armed.Name, err)
+	}
+	net, ok := s.safetyNet(ctx, v, armed)
+	if !ok {
 		return fmt.Errorf("restart %s: %s failed and there is nothing to go back to: %w", s.unit, or(armed.Name, "it"), err)
 	}
-	return s.giveBack(ctx, armed, bad, watch, out)
+	return s.giveBack(ctx, armed, net, bad, out)
+}
+
+// served tells whether the journal saw the package serve since it was armed.
+func (s *session) served(pkg PackageRef) bool {
+	entries, err := s.h.journal().entries(string(s.h.Scope), s.unit)
+	return err == nil && served(entries, pkg)
+}
+
+// safetyNet is the rollback that a service takes whose package failed: after a rollback it is the one further back.
+func (s *session) safetyNet(ctx context.Context, v *view, armed PackageRef) (opts RollbackOptions, ok bool) {
+	if v.active == nil || v.active.Act == actAdopt || !v.active.Package.same(armed) {
+		return opts, false
+	}
+	opts.Again = v.active.rolledBack()
+	w, done, err := v.goingBack(opts)
+	if err != nil || done != "" {
+		return opts, false
+	}
+	if w.way == wayAway {
+		_, to := s.bare(ctx, w)
+		return opts, !to.same(armed)
+	}
+	return opts, true
 }
 
 // giveBack returns a service whose package failed to the one that served before, once.
-func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure, watch time.Duration, out *Outcome) error {
+func (s *session) giveBack(ctx context.Context, failed PackageRef, net RollbackOptions, bad *failure, out *Outcome) error {
 	from := out.From
-	if err := s.disarm(ctx, bad.reason, out); err != nil {
+	net.Reason = bad.reason
+	if err := s.disarm(ctx, net, out); err != nil {
 		return fmt.Errorf("restart %s: %s failed (%w), and the service could not go back: %w", s.unit, failed.Name, bad, err)
 	}
+	out.Notes = append(out.Notes, s.blame(ctx, failed, bad, out))
 	to := out.To
 	out.From, out.Returned = from, true
 	if !out.Loaded { // a start would be one of the package that failed
@@ -134,6 +165,19 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, bad *failure,
 			s.unit, failed.Name, bad, to, too, err)
 	}
 	return fmt.Errorf("restart %s: %s failed: %w; %w: %s serves", s.unit, failed.Name, bad, ErrReturned, to)
+}
+
+// blame lifts the block of a package that is not to blame, and says whether the package is blocked.
+func (s *session) blame(ctx context.Context, failed PackageRef, bad *failure, out *Outcome) string {
+	if !bad.foreign {
+		return fmt.Sprintf("%s is blocked for this service now; to lift that: 1bit pkg unblock %s %s", failed.Name, s.unit, failed.Name)
+	}
+	ctx, cancel := begun(ctx)
+	defer cancel()
+	if err := s.unblock(ctx, failed.Name, out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("%s is not to blame, and its block could not be lifted: %v", failed.Name, err)
+	}
+	return failed.Name + " is not to blame and was not blocked"
 }
 
 // start restarts the unit, awaits the job, and checks the service. A *failure is the service's. The unit's lock is
@@ -174,6 +218,9 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 		end = closing{phase: phaseAbort, reason: err.Error()}
 	case errors.As(err, &bad):
 		end = closing{phase: phaseCommit, result: resultFailed, reason: bad.reason}
+	case errors.Is(err, errByHand):
+		err = s.untouched(ctx, err)
+		end = closing{phase: phaseAbort, reason: err.Error()}
 	case err != nil && interrupted:
 		err = fmt.Errorf("interrupted before it was known to serve: %s, and nothing was taken back: %w", s.stands(ctx), err)
 		end = closing{phase: phaseAbort, reason: err.Error()}
@@ -232,6 +279,8 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 		}
 	case "", "failed", "timeout":
 		err = j.failure()
+	case "canceled":
+		err = fmt.Errorf("%w: somebody stopped it, or asked for another job, before it was started", errByHand)
 	default:
 		err = fmt.Errorf("the job ended with %q", j.result)
 	}

@@ -135,12 +135,9 @@ func (v *view) goingBack(opts RollbackOptions) (w away, done string, err error) 
 	return w, done, nil
 }
 
-// errNowhere says that a package failed and nothing else is known to have served before it.
-var errNowhere = errors.New("there is nothing to go back to")
-
 // disarm is the return of a service whose package failed, to what a rollback by hand would go to.
-func (s *session) disarm(ctx context.Context, reason string, out *Outcome) error {
-	return s.change(ctx, RollbackOptions{Reason: reason}, actReturn, out)
+func (s *session) disarm(ctx context.Context, net RollbackOptions, out *Outcome) error {
+	return s.change(ctx, net, actReturn, out)
 }
 
 // goBack is a rollback by hand.

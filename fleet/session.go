@@ -146,6 +146,7 @@ func (s *session) lockIdle(ctx context.Context) error {
 			return nil
 		}
 		s.unlock()
+		s.h.progress("waiting for another command, which watches a restart of %s", s.unit)
 		if err := pause(ctx, 10*lockPoll); err != nil {
 			return err
 		}
@@ -211,9 +212,5 @@ func (s *session) view(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.h.view(u, s.place, s.specs)
-	if err != nil {
-		return nil, fmt.Errorf("read the settings of %s: %w", s.unit, err)
-	}
-	return v, nil
+	return s.h.view(u, s.place, s.specs)
 }

@@ -53,7 +53,10 @@ func (s *session) job(ctx context.Context, u *systemd.Unit) (startJob, error) {
 
 // witness looks at the unit until ctx ends.
 func (s *session) witness(ctx context.Context, j *startJob) {
+	began, wait := s.h.Now(), "%s: waiting for systemd to restart it: %s"
+	s.h.progress(wait, s.unit, time.Duration(0))
 	for n := 0; pause(ctx, healthPoll) == nil; n++ {
+		s.h.progress(wait, s.unit, s.h.ago(began))
 		u, err := s.m.Unit(ctx, s.unit)
 		if err != nil {
 			continue

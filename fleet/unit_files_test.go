@@ -180,10 +180,7 @@ func (u *unitFiles) restart(serves bool) {
 		u.live = ""
 		return
 	}
-	if err := u.session().disarm(u.Context(), "it failed", &Outcome{}); errors.Is(err, errNowhere) {
-		u.live = ""
-		return
-	} else if err != nil {
+	if err := u.session().disarm(u.Context(), RollbackOptions{Reason: "it failed"}, &Outcome{}); err != nil {
 		u.Fatal(err)
 	}
 	u.live = u.armed()

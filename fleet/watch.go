@@ -27,6 +27,7 @@ type watched struct {
 	mainPID    int
 	restarts   int
 	child      int     // the server, once one was seen
+	answers    bool    // it said that it is ready
 	before     earlier // what ran until this start
 	first      earlier // what ran until the first start of the act
 	notes      []string
@@ -37,18 +38,28 @@ type watched struct {
 type failure struct {
 	reason     string
 	replaced   bool     // the process that failed is gone, and with it how it ended
+	foreign    bool     // the package is not to blame: it would have failed with any
 	invocation string   // the incarnation that failed, "" where it is the watched one
 	log        []string // the last lines that it wrote
 }
 
-func (f *failure) Error() string {
-	if len(f.log) == 0 {
-		return f.reason
+func (f *failure) Error() string { return f.reason }
+
+// logged is the end of the service's log, a note a line.
+func (f *failure) logged() []string {
+	var notes []string
+	for _, line := range f.log {
+		notes = append(notes, "its log: "+line)
 	}
-	return fmt.Sprintf("%s (its log ends: %q)", f.reason, strings.Join(f.log, " / "))
+	return notes
 }
 
 func failf(format string, args ...any) error { return &failure{reason: fmt.Sprintf(format, args...)} }
+
+// strange is a failure that is not the package's.
+func strange(format string, args ...any) error {
+	return &failure{reason: fmt.Sprintf(format, args...), foreign: true}
+}
 
 // begin remembers the incarnation that a start made.
 func (w *watched) begin(ctx context.Context) error {
@@ -76,6 +87,7 @@ func (w *watched) explain(ctx context.Context, err error) error {
 	}
 	if who := w.h.intruders(w.unit, w.before.ports, mine, nil); who != "" && !strings.Contains(f.reason, who) {
 		f.reason += "; " + who
+		f.foreign = f.foreign || !w.answers
 	}
 	f.log = systemd.LogTail(ctx, or(f.invocation, w.invocation), 3)
 	return err
@@ -113,6 +125,9 @@ func (w *watched) same(ctx context.Context, u *systemd.Unit) error {
 
 // ended says how the incarnation that is watched ended, nil while it lives.
 func (w *watched) ended(u *systemd.Unit) error {
+	if err := w.byHand(u); err != nil {
+		return err
+	}
 	switch {
 	case u.MainPID == w.mainPID && u.MainPID != 0 && u.InvocationID == w.invocation && u.NRestarts == w.restarts:
 		return nil
@@ -182,7 +197,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 	deadline := w.h.loadDeadline()
 	loading, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	last := "it does not listen"
+	last, began := "it does not listen", w.h.Now()
 	var c *engine.Client
 	for c == nil {
 		procs, _, err := w.look(ctx)
@@ -192,7 +207,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 		found, state, err := w.h.ask(ctx, procs)
 		switch {
 		case err == nil && state == engine.HealthOK:
-			c = found
+			c, w.answers = found, true
 			continue
 		case err == nil:
 			last = "still loading"
@@ -201,6 +216,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 		default:
 			last = err.Error()
 		}
+		w.h.progress("%s was started, %s: %s", w.unit, last, w.h.ago(began))
 		if err := w.rest(loading, healthPoll); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -208,7 +224,8 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 			return failf("no answer within %s: %s", deadline, last)
 		}
 	}
-	if err := w.fromPackage(ctx); err != nil {
+	w.h.progress("%s answers: its answers are checked", w.unit)
+	if err := w.fromPackage(ctx, c); err != nil {
 		return err
 	}
 	if err := w.build(ctx, c); err != nil {
@@ -219,7 +236,8 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 	}
 	watching, cancel := context.WithTimeout(ctx, watch)
 	defer cancel()
-	for w.rest(watching, min(10*healthPoll, watch/4)) == nil {
+	for began := w.h.Now(); w.rest(watching, min(10*healthPoll, watch/4)) == nil; {
+		w.h.progress("%s answers: watched for %s of %s", w.unit, w.h.ago(began), watch)
 		if _, _, err := w.look(ctx); err != nil {
 			return err
 		}
@@ -234,7 +252,7 @@ func (w *watched) serves(ctx context.Context, watch time.Duration) error {
 }
 
 // fromPackage fails where the processes run from another package than the armed one.
-func (w *watched) fromPackage(ctx context.Context) error {
+func (w *watched) fromPackage(ctx context.Context, c *engine.Client) error {
 	if w.pkg.isZero() {
 		return nil
 	}
@@ -248,10 +266,10 @@ func (w *watched) fromPackage(ctx context.Context) error {
 	}
 	ref, ok := live.runs()
 	if ok && !ref.same(w.pkg) {
-		return failf("the server runs from %s", ref.Name)
+		return strange("the server runs from %s", ref.Name)
 	}
 	if !ok && (live == nil || !live.Unreadable) {
-		return failf("the server runs from no package")
+		return strange("the server runs from no package")
 	}
 	own, err := systemd.Listeners(w.h.proc(), pidsOf(procs))
 	if err != nil {
@@ -262,7 +280,10 @@ func (w *watched) fromPackage(ctx context.Context) error {
 		ports = append(ports, a.Port())
 	}
 	if who := w.h.intruders(w.unit, ports, procs, own); who != "" {
-		return failf("whose answers its clients get is not certain: %s", who)
+		return strange("whose answers its clients get is not certain: %s", who)
+	}
+	if err := w.answerer(c, procs); err != nil {
+		return err
 	}
 	if why := moved(w.first.devices, devices(w.h.proc(), procs)); why != "" {
 		return failf("%s", why)

@@ -27,6 +27,8 @@ type Unit struct {
 	ExecMainCode   int    // how the last main process ended: SIGCHLD's si_code (1 exited, 2 killed, 3 dumped)
 	ExecMainStatus int    // its exit status or signal
 	MainStarted    time.Time
+	MainExited     time.Time // of the last main process that ended; zero while none has
+	ActiveLeft     time.Time // when it was last no longer active: as the first sign of a stop that was asked for
 
 	// Environment is the Environment= of the loaded unit. It is not what a process gets: see
 	// Settings and Processes.

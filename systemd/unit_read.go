@@ -118,9 +118,9 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 		TimeoutStart:     span(get[uint64](service, "TimeoutStartUSec")),
 		TimeoutStop:      span(get[uint64](service, "TimeoutStopUSec")),
 	}
-	if usec := get[uint64](service, "ExecMainStartTimestamp"); usec > 0 && usec < math.MaxInt64 {
-		u.MainStarted = time.UnixMicro(int64(usec))
-	}
+	u.MainStarted = moment(get[uint64](service, "ExecMainStartTimestamp"))
+	u.MainExited = moment(get[uint64](service, "ExecMainExitTimestamp"))
+	u.ActiveLeft = moment(get[uint64](unit, "ActiveExitTimestamp"))
 	for _, file := range get[[][]any](service, "EnvironmentFiles") {
 		if len(file) == 2 {
 			path, _ := file[0].(string)
@@ -142,6 +142,14 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 func get[T any](values map[string]godbus.Variant, name string) T {
 	value, _ := values[name].Value().(T)
 	return value
+}
+
+// moment turns systemd's microseconds since 1970 into a time; its "never" becomes zero.
+func moment(usec uint64) time.Time {
+	if usec == 0 || usec >= math.MaxInt64 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(usec))
 }
 
 // span turns systemd's microseconds into a duration; its infinity becomes zero.
