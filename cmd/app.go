@@ -36,7 +36,10 @@ type app struct {
 
 	flags  globalFlags
 	config config
-	log    *slog.Logger
+
+	line *ui.Line // what is waited for; nil where nobody sees it
+	told []string // notes that the owner has read above a question
+	log  *slog.Logger
 }
 
 type globalFlags struct {
@@ -100,6 +103,9 @@ func (a *app) setUp(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	a.config = c
+	if !a.flags.quiet && !a.json() {
+		a.line = ui.NewLine(a.stderr)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,32 +49,32 @@ const (
 var policies = []string{restartFree, restartConfirm, restartGrant}
 
 // loadConfig reads the file that --config names, else the scope's own. What the scope's own file says of the
-// owner's policy holds in either case: another file can only be stricter.
+// owner's policy, if only by saying nothing, holds in either case: another file can only be stricter.
 func (a *app) loadConfig(flags *pflag.FlagSet) (config, error) {
 	own := a.ownConfigFile(flags)
 	file := own
 	if a.flags.config != "" {
 		file = a.flags.config
 	}
-	c, _, err := a.readConfig(file, file != own, flags)
+	c, err := a.readConfig(file, file != own, flags)
 	if err != nil {
 		return c, err
 	}
 	if file != own {
-		owners, stated, err := a.readConfig(own, false, flags)
+		owners, err := a.readConfig(own, false, flags)
 		if err != nil {
 			return c, err
 		}
-		if stated && slices.Index(policies, owners.Restart) > slices.Index(policies, c.Restart) {
+		if slices.Index(policies, owners.Restart) > slices.Index(policies, c.Restart) {
 			c.Restart, c.policyFile = owners.Restart, own
 		}
 	}
 	return c, a.complete(&c)
 }
 
-// readConfig reads one file, under what the environment and the flags say. stated tells whether the file names a
-// policy. A file that need not be there counts as empty when it is missing.
-func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c config, stated bool, err error) {
+// readConfig reads one file, under what the environment and the flags say. A file that need not be there counts as
+// empty when it is missing.
+func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c config, err error) {
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
 	v.SetConfigType("yaml")
 	v.SetDefault("restart", restartConfirm)
@@ -91,25 +92,41 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !mustExist:
 	case err != nil:
-		return c, false, fmt.Errorf("read the configuration: %w", err)
+		return c, fmt.Errorf("read the configuration: %w", err)
 	default:
 		if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
-			return c, false, usagef("configuration %s: %w", file, err)
+			return c, usagef("configuration %s: %w", file, err)
 		}
 	}
 	for _, key := range v.AllKeys() {
 		if name, _, _ := strings.Cut(key, "::"); !slices.Contains(configKeys, name) {
-			return c, false, usagef("configuration %s: unknown key %q: it knows %s", file, name, strings.Join(configKeys, ", "))
+			return c, usagef("configuration %s: unknown key %q: it knows %s", file, name, strings.Join(configKeys, ", "))
 		}
 	}
-	decode := viper.DecodeHook(mapstructure.StringToTimeDurationHookFunc())
+	decode := viper.DecodeHook(mapstructure.DecodeHookFuncType(timeHook))
 	if err := v.UnmarshalExact(&c, decode); err != nil {
-		return c, false, usagef("configuration %s: %w", file, err)
+		return c, usagef("configuration %s: %w", file, err)
 	}
 	if !slices.Contains(policies, c.Restart) {
-		return c, false, usagef("configuration %s: restart is %q: it is confirm, grant or free", file, c.Restart)
+		return c, usagef("configuration %s: restart is %q: it is confirm, grant or free", file, c.Restart)
 	}
-	return c, v.InConfig("restart"), nil
+	return c, nil
+}
+
+// timeHook reads a time, which has a unit: a bare number would be taken for nanoseconds.
+func timeHook(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	switch v := value.(type) {
+	case time.Duration:
+		return v, nil
+	case string:
+		if d, err := time.ParseDuration(v); err == nil {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("%v is no time: it is one such as 5m or 90s", value)
 }
 
 // override is what a flag, else the environment, says of a key; "" is nothing.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -41,11 +42,11 @@ func TestPolicyIsTheOwners(t *testing.T) {
 	for _, test := range []struct{ name, own, other, want string }{
 		{"default", "", "", "confirm"},
 		{"own", "restart: free", "", "free"},
-		{"other alone", "", "restart: free", "free"},
+		{"other alone", "", "restart: free", "confirm"},
 		{"own grant beats other free", "restart: grant", "restart: free", "grant"},
 		{"own confirm beats other free", "restart: confirm", "restart: free", "confirm"},
 		{"other may be stricter", "restart: free", "restart: grant", "grant"},
-		{"own says nothing", "load_deadline: 1m", "restart: free", "free"},
+		{"own says nothing", "load_deadline: 1m", "restart: free", "confirm"},
 		{"other says nothing", "restart: free", "load_deadline: 1m", "confirm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -63,5 +64,23 @@ func TestPolicyIsTheOwners(t *testing.T) {
 				t.Errorf("authorise under %q = %v", test.want, err)
 			}
 		})
+	}
+}
+
+func TestTimesHaveAUnit(t *testing.T) {
+	for text, ok := range map[string]bool{"5m": true, `"90s"`: true, "5": false, `"5"`: false, "5.5": false, "0s": false, "-5m": false, "[5m]": false} {
+		a := policyApp(t, "load_deadline: "+text, "")
+		_, err := a.loadConfig(pflag.NewFlagSet("", pflag.ContinueOnError))
+		if (err == nil) != ok || err != nil && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), "such as 5m")) {
+			t.Errorf("load_deadline: %s: %v", text, err)
+		}
+		var watch time.Duration
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		watchFlag(f, &watch)
+		text = strings.Trim(text, `"`)
+		err = f.Parse([]string{"--watch=" + text})
+		if (err == nil) != (ok || text == "0s") || err != nil && !strings.Contains(err.Error(), "such as 60s") {
+			t.Errorf("--watch=%s: %v", text, err)
+		}
 	}
 }

@@ -135,6 +135,7 @@ func (a *app) reportError(err error) {
 		})
 		return
 	}
+	a.line.Clear()
 	fmt.Fprintf(a.stderr, "1bit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	if c.hint != "" {
 		fmt.Fprintf(a.stderr, "hint: %s\n", c.hint)

@@ -51,6 +51,7 @@ func (a *app) host() *fleet.Host {
 		User:         a.user,
 		LoadDeadline: a.config.LoadDeadline,
 		Authorise:    a.owner(),
+		Progress:     a.line.Say,
 	}
 }
 

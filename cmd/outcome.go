@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/internal/ui"
@@ -13,15 +14,14 @@ import (
 // nothing; one after which the service went back says where it is now, and why. An empty sentence means the one
 // that fits the outcome.
 func (a *app) showOutcome(o *fleet.Outcome, failed error, sentence string) error {
+	a.line.Clear()
 	if o == nil || failed != nil && !o.Returned {
 		a.noteFailed(o)
 		return failed
 	}
 	err := a.show(o, func(w io.Writer) error {
 		fmt.Fprintln(w, or(sentence, outcomeSentence(o)))
-		for _, note := range o.Notes {
-			fmt.Fprintf(w, "note: %s\n", ui.Clean(note))
-		}
+		a.note(w, o.Notes)
 		return nil
 	})
 	return errors.Join(failed, err)
@@ -52,7 +52,14 @@ func (a *app) noteFailed(o *fleet.Outcome) {
 	if o == nil || a.json() {
 		return
 	}
-	for _, note := range o.Notes {
-		fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(note))
+	a.note(a.stderr, o.Notes)
+}
+
+// note prints what people should know, less what they have read above a question.
+func (a *app) note(w io.Writer, notes []string) {
+	for _, note := range notes {
+		if !slices.Contains(a.told, note) {
+			fmt.Fprintf(w, "note: %s\n", ui.Clean(note))
+		}
 	}
 }

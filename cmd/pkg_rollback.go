@@ -26,7 +26,8 @@ little space on the disk.
 
 --undo returns to what the last rollback left, also to one after a failed restart, and lifts
 its block. Where nothing was rolled back it says so and changes nothing (0). Done after
---again it goes back the same steps, one at a time.`,
+--again it goes back the same steps, one at a time. A unit that was never switched or adopted
+is refused by all three (4).`,
 		Args: between(0, 1), ValidArgsFunction: a.completeUnits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Reason = strings.TrimSpace(opts.Reason)
@@ -37,8 +38,6 @@ its block. Where nothing was rolled back it says so and changes nothing (0). Don
 				return usagef("--reason says why a package is blocked, and --undo lifts a block")
 			case len(opts.Reason) > maxReason:
 				return usagef("--reason has %d bytes: at most %d", len(opts.Reason), maxReason)
-			case opts.Watch < 0:
-				return usagef("--watch is %v: it is a time such as 60s", opts.Watch)
 			}
 			h := a.host()
 			unit, err := a.unit(cmd.Context(), h, args)
@@ -57,7 +56,7 @@ its block. Where nothing was rolled back it says so and changes nothing (0). Don
 	f.BoolVar(&opts.Undo, "undo", false, "return to what the last rollback left")
 	f.StringVar(&opts.Reason, "reason", "", "why the package is left, for status and whoever asks for it again")
 	f.BoolVar(&opts.Restart, "restart", false, "restart the service too, and check its answers")
-	f.DurationVar(&opts.Watch, "watch", defaultWatch, "how long to watch the service after its restart")
+	watchFlag(f, &opts.Watch)
 	return c
 }
 

@@ -13,8 +13,6 @@ import (
 	"github.com/1bit-systems/pkg/systemd"
 )
 
-const defaultWatch = time.Minute
-
 type pkgSwitchOptions struct {
 	restart, dryRun, verify bool
 	watch                   time.Duration
@@ -46,7 +44,7 @@ reload loads too, an older version, or one that cannot be compared (b6123 and v0
 	}
 	f := c.Flags()
 	f.BoolVar(&opts.restart, "restart", false, "restart the service, check its answers, go back if it fails")
-	f.DurationVar(&opts.watch, "watch", defaultWatch, "how long to watch the service after its restart")
+	watchFlag(f, &opts.watch)
 	f.BoolVar(&opts.dryRun, "dry-run", false, "check everything and change nothing")
 	f.BoolVar(&opts.verify, "verify", false, "check every byte of the package first")
 	f.StringVar(&opts.proposal, "proposal", "", "take the proposal in this file")
@@ -54,9 +52,6 @@ reload loads too, an older version, or one that cannot be compared (b6123 and v0
 }
 
 func (a *app) runPkgSwitch(ctx context.Context, args []string, opts pkgSwitchOptions) error {
-	if opts.watch < 0 {
-		return usagef("--watch is %v: it is a time such as 60s", opts.watch)
-	}
 	h := a.host()
 	unit, p, proposal, err := a.switchTarget(ctx, h, args, opts.proposal)
 	if err != nil {
@@ -124,7 +119,7 @@ that fails is left for the one that served before (exit status 1).`,
 			return a.showOutcome(o, err, "")
 		},
 	}
-	c.Flags().DurationVar(&watch, "watch", defaultWatch, "how long to watch the service after its restart")
+	watchFlag(c.Flags(), &watch)
 	return c
 }
 
