@@ -155,8 +155,15 @@ func (m *merger) takeFile(value string) {
 		return
 	}
 	pattern, unsure, ok := m.specifiers.expand(value)
-	if !ok || !path.IsAbs(strings.TrimPrefix(pattern, "-")) && unsure == "" {
-		m.problem(false, "ignored, not an absolute path: %s", value)
+	bad := badPath(strings.TrimPrefix(pattern, "-"))
+	switch {
+	case !ok:
+		bad = "a % that should be doubled"
+	case unsure != "":
+		bad = ""
+	}
+	if bad != "" {
+		m.problem(false, "ignored, %s: %s", bad, value)
 		return
 	}
 	m.files = append(m.files, m.assignment(KindEnvironmentFile, "", pattern, unsure))
@@ -180,10 +187,45 @@ func (m *merger) readFiles(read EnvironmentReader) {
 		case err != nil:
 			m.cannotRead("environment file %s: %v", pattern, err)
 		}
+		since := len(m.fromFiles)
 		for _, one := range found {
 			m.readPairs(one, optional)
 		}
+		unorder(m.fromFiles[since:], found)
 	}
+}
+
+// unorder marks what two files of one pattern set, where it is not certain which one comes first.
+func unorder(set []Assignment, found []EnvironmentBytes) {
+	if len(found) == 0 || found[0].Unordered == "" {
+		return
+	}
+	in := map[string]string{} // by variable the file, "" for several
+	for _, a := range set {
+		if file, have := in[a.Key]; have && file != a.File {
+			in[a.Key] = ""
+		} else {
+			in[a.Key] = a.File
+		}
+	}
+	for i, a := range set {
+		if in[a.Key] == "" {
+			set[i].Unsure = firstOf(a.Unsure, found[0].Unordered)
+		}
+	}
+}
+
+// badPath says why systemd takes no path like this, "" when it does.
+func badPath(name string) string {
+	switch parts := strings.Split(name, "/"); {
+	case !path.IsAbs(name):
+		return "not an absolute path"
+	case slices.Contains(parts, ".."):
+		return "there is a .. in the path"
+	case len(path.Clean(name)) >= 4096 || slices.ContainsFunc(parts, func(part string) bool { return len(part) > 255 }):
+		return "too long for a path"
+	}
+	return ""
 }
 
 func (m *merger) readPairs(one EnvironmentBytes, optional bool) {
