@@ -133,16 +133,6 @@ func lacking(folder, path string) bool {
 	return !absentPath(folder) && absentPath(path) && !strings.ContainsAny(path, endsPath+varies)
 }
 
-// mentions tells whether a text that is not a path into a package holds one somewhere.
-func (p *place) mentions(text string) bool {
-	for _, root := range p.roots {
-		if strings.Contains(text, strings.TrimSuffix(root, "/")+"/1bit-") {
-			return true
-		}
-	}
-	return false
-}
-
 // loadedEnvironment is what the next process of a unit gets from what the manager has loaded: Environment=, then
 // the environment files (which are read at every start), less UnsetEnvironment=.
 func loadedEnvironment(u *systemd.Unit) map[string]string {

@@ -65,7 +65,8 @@ func TestBindingOf(t *testing.T) {
 		{"taken away", []string{"u", "[Service]\nEnvironment=S=" + a + "/bin/x\nUnsetEnvironment=S\n"}, binding{{"S", a + "/bin/x"}}},
 		{"reset", []string{"u", "[Service]\nEnvironment=S=" + a + "/bin/x\n", "v.conf", "[Service]\nEnvironment=\n"}, binding{{"S", a + "/bin/x"}}},
 		{"set elsewhere", []string{"u", "[Service]\nEnvironment=S=" + a + "/bin/x\n", "v.conf", "[Service]\nEnvironment=S=/build/x\n"}, binding{{"S", a + "/bin/x"}}},
-		{"only near a package", []string{"u", "[Service]\nEnvironment=S=" + d + "/1bit-staging T=" + d + "/1bit- U=" + d + "/x/1bit-hrx-a/bin\n"}, binding{{"S", d + "/1bit-staging"}}},
+		{"only near a package", []string{"u", "[Service]\nEnvironment=S=" + d + "/1bit-staging/bin T=" + d + "/1bit- U=" + d + "/x/1bit-hrx-a/bin\n"}, nil},
+		{"a folder of the user's own", []string{"u", "[Service]\nEnvironment=LLAMA_CACHE=" + d + "/1bit-cache/lib A=" + d + "/1bit-model-cache/x B=" + d + "/1bit-model-cache\n"}, nil},
 	} {
 		got := bindingOf(settingsOf(t, tt.files...), pl)
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -119,7 +120,8 @@ func TestBoundCommand(t *testing.T) {
 		d + "/1bit-hrx-a/1bit":         {{Path: d + "/1bit-hrx-a/1bit", Argv: []string{"1bit", "serve"}}},
 		d + "/link":                    {{Path: d + "/link", Argv: []string{"1bit"}}},
 		"--lib=" + d + "/1bit-hrx-a/l": {{Path: "/bin/true"}, {Path: "/bin/x", Argv: []string{"x", "--lib=" + d + "/1bit-hrx-a/l"}}},
-		"":                             {{Path: "/usr/bin/env", Argv: []string{"env", "${ONEBIT_LLAMA_SERVER}"}}},
+		"--m=" + d + "/1bit-hrx-$ID/m": {{Path: "/bin/x", Argv: []string{"x", d + "/1bit-models/m.gguf", "--m=" + d + "/1bit-hrx-$ID/m"}}},
+		"":                             {{Path: "/usr/bin/env", Argv: []string{"env", "${ONEBIT_LLAMA_SERVER}", "-m", d + "/1bit-models/m.gguf", "--cache=" + d + "/1bit-my-cache/x"}}},
 	} {
 		if got, bound := boundCommand(&systemd.Unit{ExecStart: commands}, pl); got != want || bound != (want != "") {
 			t.Errorf("%v: %q %v", commands, got, bound)

@@ -9,15 +9,15 @@ import (
 )
 
 func TestLive(t *testing.T) {
-	d, pl := dataHome(t, "1bit-hrx-a/s", "1bit-hrx-b/s")
+	d, pl := dataHome(t, "1bit-hrx-a/bin/s", "1bit-hrx-b/bin/s")
 	a, b := d+"/1bit-hrx-a", d+"/1bit-hrx-b"
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
-	env := func(pkg string) []string { return []string{"PWD=" + b, serverVariable + "=" + pkg + "/s"} }
+	env := func(pkg string) []string { return []string{"PWD=" + b, serverVariable + "=" + pkg + "/bin/s"} }
 	main := procInfo{pid: 1, since: at(1), exe: "/usr/bin/dash", argv: []string{"/bin/sh", "/opt/1bit"}, env: env(a)}
-	script := procInfo{pid: 2, parent: 1, since: at(2), exe: "/usr/bin/dash", argv: []string{"/bin/sh", b + "/s"}, env: env(a)}
+	script := procInfo{pid: 2, parent: 1, since: at(2), exe: "/usr/bin/dash", argv: []string{"/bin/sh", b + "/bin/s"}, env: env(a)}
 	loader := procInfo{pid: 3, parent: 1, since: at(3), exe: "/lib/ld.so", maps: []string{"/lib/ld.so", b + "/lib/x.so (deleted)"}, env: env(a)}
 	shell := procInfo{pid: 4, parent: 1, since: at(4), exe: "/usr/bin/dash", argv: []string{"/bin/sh"}, env: env(a)}
-	worker := procInfo{pid: 5, parent: 3, since: at(1), exe: a + "/s"}
+	worker := procInfo{pid: 5, parent: 3, since: at(1), exe: a + "/bin/s"}
 	astray := []string{"LD_LIBRARY_PATH=" + a + "/lib", serverVariable + "=/x/llama-server"}
 	outside := procInfo{pid: 1, since: at(1), exe: "/usr/bin/dash", argv: []string{"/bin/sh", "/opt/1bit"}, env: astray}
 	other := procInfo{pid: 7, parent: 1, since: at(2), exe: "/x/llama-server", maps: []string{a + "/lib/x.so"}, env: astray}
@@ -35,7 +35,7 @@ func TestLive(t *testing.T) {
 		{"a shell beside the server", []procInfo{main, shell, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"the server's own child", []procInfo{main, worker, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"no main process", []procInfo{loader}, "", "hrx-b", 3, "hrx-b"},
-		{"the server itself", []procInfo{{pid: 1, exe: b + "/s"}}, "hrx-b", "", 0, "hrx-b"},
+		{"the server itself", []procInfo{{pid: 1, exe: b + "/bin/s"}}, "hrx-b", "", 0, "hrx-b"},
 		{"its server lies elsewhere", []procInfo{outside, other}, "", "", 7, ""},
 		{"its main process does, with the package's libraries", []procInfo{{pid: 1, exe: "/x/llama-server", maps: []string{a + "/lib/x.so"}, env: env(a)}}, "", "", 0, ""},
 		{"no package", []procInfo{{pid: 1, exe: "/usr/bin/sleep", env: []string{"PWD=" + a, "A=1"}}}, "", "", 0, ""},
