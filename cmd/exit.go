@@ -39,7 +39,7 @@ const exitCodesText = `Exit statuses of every 1bit command:
   3  not found: a unit, a package or a file that was named
   4  refused by policy: the owner, a package in use, a hold, a setting that would win over ours, a blocked package,
      a checkout with changes, a required fix that is not carried
-  5  integrity: a digest, a damaged or hostile archive, another package of the same name
+  5  integrity: a digest, a damaged or hostile archive, another package of the same name, a damaged proposal
   6  verdict not reached: the soak was inconclusive or invalid
   7  busy: another command holds the lock
   8  verdict fail: the soak found a fault
@@ -81,9 +81,12 @@ var errorClasses = []errorClass{
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
 	{store.ErrInUse, exitRefused, "switch the service to another package, or take the package out of the files that are named, first"},
 	{store.ErrRefused, exitRefused, ""},
+	{store.ErrPlace, exitUsage, ""},
+	{store.ErrChanged, exitIntegrity, ""},
 	{store.ErrDifferent, exitIntegrity, "a package is never replaced: give it another id with --id when it is built, or remove the installed one"},
 	{store.ErrBusy, exitBusy, "try again when the other command has ended"},
 	{packager.ErrIntegrity, exitIntegrity, "nothing was changed"},
+	{fleet.ErrProposal, exitIntegrity, ""},
 	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},
 	{systemd.ErrNoBus, exitFailed, ""},
 	{fleet.ErrRefused, exitRefused, ""},
@@ -127,7 +130,7 @@ func (a *app) reportError(err error) {
 	}
 	c := classify(err)
 	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("interrupted: %w", err)
+		err = fmt.Errorf("interrupted: %s", strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error()))
 	}
 	if a.json() {
 		_ = json.NewEncoder(a.stderr).Encode(map[string]any{

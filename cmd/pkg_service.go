@@ -36,7 +36,8 @@ func newPkgServiceNewCommand(a *app) *cobra.Command {
 		Long: `Write a unit that starts a program of a package: 1bit, llama-server, or another entry point
 of it (see 1bit pkg inspect). Program and libraries come from the package over variables, so
 that switch and rollback can move the service. Arguments reach the program as they are given
-here; paths have to be whole ones.
+here. The service starts in its user's home folder (as root in /): write whole paths. A path
+that is there from this folder alone is refused.
 
 Nothing is started, enabled or loaded: the commands for that are printed. --package may be
 left out where one package is installed.`,
@@ -60,11 +61,15 @@ left out where one package is installed.`,
 
 func (a *app) runPkgServiceNew(ctx context.Context, name, program string, args []string, opts pkgServiceNewOptions) error {
 	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") || filepath.IsAbs(arg) || !strings.ContainsAny(arg, "/.") {
+		path := arg
+		if strings.HasPrefix(arg, "-") {
+			_, path, _ = strings.Cut(arg, "=") // --model=PATH
+		}
+		if path == "" || filepath.IsAbs(path) || !strings.ContainsAny(path, "/.") {
 			continue
 		}
-		if _, err := os.Stat(arg); err == nil {
-			return usagef("%s is a path from this folder, and the service starts in another: write the whole path", arg)
+		if _, err := os.Stat(path); err == nil {
+			return usagef("%s is a path from this folder, and the service starts in another: write the whole path", path)
 		}
 	}
 	p, err := a.onlyPackage(ctx, opts.pkg)

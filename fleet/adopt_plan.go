@@ -155,8 +155,8 @@ func (a *adoption) variables(r *rewriter, v *view, lines []ownLine) (binding, er
 		case set.Unsure != "":
 			return nil, fmt.Errorf("%w: %s: what %s is set to is not certain: %s", ErrRefused, at, key, set.Unsure)
 		case history[len(history)-1].Kind == systemd.KindEnvironmentFile:
-			return nil, fmt.Errorf("%w: something would win over our drop-in: %s: take the line out of that file and write it as Environment= into the unit or a drop-in",
-				ErrRefused, describe(key, history[len(history)-1]))
+			last := history[len(history)-1]
+			return nil, fmt.Errorf("%w: something would win over our drop-in: %s: %s", ErrRefused, describe(key, last), giveWay(last))
 		case !found:
 			return nil, fmt.Errorf("%w: %s sets %s and cannot be read again", ErrRefused, at, key)
 		case strings.HasSuffix(set.Value, " (deleted)") && absentPath(set.Value):

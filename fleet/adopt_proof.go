@@ -21,7 +21,7 @@ func (s *session) prove(ctx context.Context, v *view, a *adoption) error {
 		return err
 	}
 	if key, win, ok := winner(after, v.path, a.plan.next); ok {
-		return fmt.Errorf("%w: something would win over our drop-in: %s: give its file a name that sorts before %s, or take the line out", ErrRefused, describe(key, win), dropInName)
+		return fmt.Errorf("%w: something would win over our drop-in: %s: %s", ErrRefused, describe(key, win), giveWay(win))
 	}
 	was, is := v.settings.Environment(), after.Environment()
 	for key, set := range is {

@@ -119,19 +119,19 @@ func testWinners(t *testing.T, in *inside) {
 	}
 	t.Cleanup(func() { os.Remove(env) })
 	local := s.unit + ".d/zzz-local.conf"
-	for name, tt := range map[string]struct{ text, at string }{
-		"later drop-in":    {"[Service]\n\nEnvironment=ONEBIT_LLAMA_SERVER=" + old + "\n", s.path(local) + ":3"},
-		"elsewhere":        {"[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=/build/llama-server\n", s.path(local) + ":2"},
-		"EnvironmentFile":  {"[Service]\nEnvironmentFile=" + env + "\n", env + ":2"},
-		"UnsetEnvironment": {"[Service]\nNice=1\nUnsetEnvironment=ONEBIT_LLAMA_SERVER\n", s.path(local) + ":3"},
-		"reset":            {"[Service]\nEnvironment=\n", s.path(local) + ":2"},
+	for name, tt := range map[string]struct{ text, at, do string }{
+		"later drop-in":    {"[Service]\n\nEnvironment=ONEBIT_LLAMA_SERVER=" + old + "\n", s.path(local) + ":3", "sorts before zz-1bit.conf"},
+		"elsewhere":        {"[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=/build/llama-server\n", s.path(local) + ":2", "sorts before zz-1bit.conf"},
+		"EnvironmentFile":  {"[Service]\nEnvironmentFile=" + env + "\n", env + ":2", "take the line out of that file"},
+		"UnsetEnvironment": {"[Service]\nNice=1\nUnsetEnvironment=ONEBIT_LLAMA_SERVER\n", s.path(local) + ":3", "take the variable out of it"},
+		"reset":            {"[Service]\nEnvironment=\n", s.path(local) + ":2", "sorts before zz-1bit.conf"},
 	} {
 		for _, loaded := range []bool{false, true} {
 			s.write(local, tt.text)
 			if loaded {
 				s.reload()
 			}
-			s.fails(fmt.Sprintf("%s, loaded %v", name, loaded), fleet.ErrRefused, []string{tt.at, "ONEBIT_LLAMA_SERVER"}, func() (*fleet.Outcome, error) {
+			s.fails(fmt.Sprintf("%s, loaded %v", name, loaded), fleet.ErrRefused, []string{tt.at, "ONEBIT_LLAMA_SERVER", tt.do}, func() (*fleet.Outcome, error) {
 				return in.host.Switch(t.Context(), s.unit, in.pkgs["bbb0002"], fleet.SwitchOptions{})
 			})
 			s.wantFiles("zzz-local.conf")

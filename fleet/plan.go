@@ -132,7 +132,7 @@ func (s *session) check(v *view, p *plan) error {
 		return err
 	}
 	if key, a, ok := winner(settings, v.path, p.next); ok {
-		return fmt.Errorf("%w: something would win over our drop-in: %s", ErrRefused, describe(key, a))
+		return fmt.Errorf("%w: something would win over our drop-in: %s: %s", ErrRefused, describe(key, a), giveWay(a))
 	}
 	effective := settings.Environment()
 	for _, a := range p.next.Environment {

@@ -64,7 +64,7 @@ var (
 func DecodeProposal(data []byte) (*Proposed, error) {
 	fields, err := parseFields(data, proposalKeys[:]...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoProposal, err)
+		return nil, fmt.Errorf("%w: %w", ErrProposal, err)
 	}
 	p := &Proposed{
 		Unit: fields["unit"], Scope: systemd.Scope(fields["scope"]), Package: fields["package"],
@@ -91,7 +91,7 @@ func DecodeProposal(data []byte) (*Proposed, error) {
 		err = errors.New("what it says of who or why is too long")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoProposal, err)
+		return nil, fmt.Errorf("%w: %w", ErrProposal, err)
 	}
 	p.At = p.At.UTC()
 	return p, nil
@@ -100,8 +100,8 @@ func DecodeProposal(data []byte) (*Proposed, error) {
 // maxName bounds what is read as somebody's name, in bytes.
 const maxName = 256
 
-// errNoProposal is wrapped by every error about bytes that are no proposal.
-var errNoProposal = errors.New("it is no proposal of this program")
+// ErrProposal is wrapped by every error about bytes that are no proposal, or none of this unit.
+var ErrProposal = errors.New("it is no proposal of this program")
 
 // ReadProposal reads a proposal that somebody handed over.
 func ReadProposal(path string) (*Proposed, error) {
@@ -122,7 +122,7 @@ func (h *Host) proposal(unit string) (*Proposed, error) {
 		return nil, nil
 	}
 	if err == nil && p.Unit != unit {
-		err = fmt.Errorf("read the proposal %s: it is for %s", h.proposalPath(unit), p.Unit)
+		err = fmt.Errorf("read the proposal %s: %w: it is for %s", h.proposalPath(unit), ErrProposal, p.Unit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; get rid of it with: 1bit pkg propose %s --withdraw", err, unit)

@@ -57,7 +57,7 @@ func TestDecodeProposal(t *testing.T) {
 		"no digest": edit(someDigest, ""), "a bare digest": edit(someDigest, someDigest[7:]), "nobody's": edit("an agent", " "), "no time": edit("2026-11-30T09:00:00Z", "yesterday"),
 		"bytes": "\xff" + good, "too long": edit("an agent", strings.Repeat("x", 300)), "huge": edit("an agent", strings.Repeat("x", maxFields)),
 	} {
-		if p, err := DecodeProposal([]byte(text)); !errors.Is(err, errNoProposal) {
+		if p, err := DecodeProposal([]byte(text)); !errors.Is(err, ErrProposal) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}

@@ -26,6 +26,9 @@ func (s *session) good(ctx context.Context, ref PackageRef) error {
 	pkg := s.place.pkg(ref.Path)
 	if pkg == nil {
 		if _, err := os.Stat(ref.Path); err != nil {
+			if absent(err) {
+				return fmt.Errorf("%w: it is not there any more (%s): install it again", packager.ErrIntegrity, ref.Path)
+			}
 			return fmt.Errorf("%w: %w", packager.ErrIntegrity, err)
 		}
 		return nil // never imported: nothing to compare with
@@ -37,7 +40,7 @@ func (s *session) good(ctx context.Context, ref PackageRef) error {
 }
 
 // offer says what can be gone to in place of a target that is damaged, by a command that works: what is one further
-// back, else any good package that is not blocked.
+// back, else any intact package that is not blocked.
 func (s *session) offer(ctx context.Context, v *view, w away, opts RollbackOptions) string {
 	if !opts.Again && !opts.Undo {
 		if next, err := v.further(); err == nil {
@@ -61,11 +64,11 @@ func (s *session) offer(ctx context.Context, v *view, w away, opts RollbackOptio
 		}
 	}
 	if len(others) == 0 {
-		return "no other good package is installed: install one, and switch to it"
+		return "no other intact package is installed: install one, and switch to it"
 	}
 	also := ""
 	if len(others) > 1 {
-		also = " (also good: " + strings.Join(others[1:], ", ") + ")"
+		also = " (also intact: " + strings.Join(others[1:], ", ") + ")"
 	}
-	return fmt.Sprintf("switch to a good one, with: 1bit pkg switch %s %s%s", s.unit, others[0], also)
+	return fmt.Sprintf("switch to one that is intact, with: 1bit pkg switch %s %s%s", s.unit, others[0], also)
 }

@@ -145,7 +145,7 @@ func (s *session) prepare(ctx context.Context, pkg *store.Package, all bool) (*v
 // verify checks a package as far as it must be before a service is switched to it.
 func (h *Host) verify(ctx context.Context, pkg *store.Package, all bool) error {
 	if pkg.State == store.StateBroken {
-		return fmt.Errorf("%w: %s", packager.ErrIntegrity, pkg.Detail)
+		return fmt.Errorf("%w: %s: %s", packager.ErrIntegrity, pkg.Detail, mend(pkg))
 	}
 	digest, err := pkg.Manifest.Digest()
 	if err != nil {
@@ -163,9 +163,17 @@ func (h *Host) verify(ctx context.Context, pkg *store.Package, all bool) error {
 	}
 	// What the host lacks is no damage: a switch refuses that by itself, and a rollback goes on.
 	if damaged := result.Damaged(); len(damaged) > 0 {
-		return fmt.Errorf("%w: %s: %s (%d problems)", packager.ErrIntegrity, damaged[0].Path, damaged[0].What, len(damaged))
+		return fmt.Errorf("%w: %s: %s (%d problems): %s", packager.ErrIntegrity, damaged[0].Path, damaged[0].What, len(damaged), mend(pkg))
 	}
 	return nil
+}
+
+// mend says how a damaged package becomes whole.
+func mend(pkg *store.Package) string {
+	if pkg.Imported {
+		return fmt.Sprintf("restore the folder, or take it in as it is now (1bit pkg import %s says how)", pkg.Path)
+	}
+	return fmt.Sprintf("1bit pkg verify %s shows them all; remove it and install it again", pkg.Name)
 }
 
 // write puts a plan on disk, has it loaded and reads it back. On any failure the old files are back in place.

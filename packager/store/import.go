@@ -23,7 +23,8 @@ import (
 // pins are unknown. Programs are found by the layout.
 //
 // Importing it again is fine as long as its content is the same, else the
-// error wraps [ErrDifferent].
+// error wraps [ErrChanged]. It wraps [ErrPlace] where the place or the name is
+// wrong, and [ErrRefused] where the content is.
 func (s *Store) Import(ctx context.Context, dir string) (*Package, error) {
 	p, err := s.takeIn(ctx, dir)
 	if err != nil {
@@ -54,12 +55,12 @@ func (s *Store) takeIn(ctx context.Context, dir string) (*Package, error) {
 	}
 	record := s.record(base)
 	if old, err := s.load(base); err == nil && old.Digest != digest {
-		return nil, fmt.Errorf("%w: it was imported with digest %s and has %s now (%s): restore it, or delete %s to take it in as it is", ErrDifferent, old.Digest, digest, old.Detail, record)
+		return nil, fmt.Errorf("%w: it was imported with digest %s and has %s now (%s): restore it, or delete %s to take it in as it is", ErrChanged, old.Digest, digest, old.Detail, record)
 	}
 	// A record that cannot be read says nothing of what it knew, so it is not replaced.
 	if _, _, err := readSmall(record); err == nil {
 		if _, err := s.load(base); err != nil {
-			return nil, fmt.Errorf("%w: its record is damaged (%w): restore it, or delete %s to take it in as it is", ErrDifferent, err, record)
+			return nil, fmt.Errorf("%w: its record is damaged (%w): restore it, or delete %s to take it in as it is", ErrChanged, err, record)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read its record: %w: make it readable, or delete it to take it in as it is", err)
@@ -111,7 +112,7 @@ func (s *Store) own(dir string) (string, error) {
 	}
 	base := filepath.Base(dir)
 	if !info.IsDir() {
-		return "", errors.New("is not a directory")
+		return "", fmt.Errorf("%w: it is not a directory", ErrPlace)
 	}
 	parent, err := os.Stat(filepath.Dir(dir))
 	if err != nil {
@@ -121,13 +122,13 @@ func (s *Store) own(dir string) (string, error) {
 		if _, _, err := split(base); err != nil {
 			base = packager.DirPrefix + "FLAVOUR-ID"
 		}
-		return "", fmt.Errorf("is not in the data home: move it to %s", filepath.Join(s.Dir, base))
+		return "", fmt.Errorf("%w: it is not in the data home: move it to %s", ErrPlace, filepath.Join(s.Dir, base))
 	}
 	if _, _, err := split(base); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: its %w", ErrPlace, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, packager.ManifestName)); err == nil {
-		return "", fmt.Errorf("has a manifest of its own: it is installed, or broken, but not to be imported")
+		return "", fmt.Errorf("%w: it has a manifest of its own: it is installed, or broken, but not to be imported (1bit pkg verify tells)", ErrRefused)
 	}
 	return base, nil
 }
@@ -189,9 +190,9 @@ func compute(ctx context.Context, dir, base string) (*packager.Manifest, error) 
 	}
 	if m.EntryPoints = programs(root, m); len(m.EntryPoints) == 0 {
 		if p := unexecutable(m); p != "" {
-			return nil, fmt.Errorf("%s is not executable: chmod +x it", p)
+			return nil, fmt.Errorf("%w: %s is not executable: chmod +x it", ErrRefused, p)
 		}
-		return nil, fmt.Errorf("holds neither a program 1bit nor programs in %s/llama/bin: not an engine", m.Flavour)
+		return nil, fmt.Errorf("%w: it holds neither a program 1bit nor programs in %s/llama/bin: not an engine", ErrRefused, m.Flavour)
 	}
 	return m, nil
 }
@@ -212,7 +213,7 @@ func unexecutable(m *packager.Manifest) string {
 func scan(root *os.Root, p string) (packager.File, error) {
 	f := packager.File{Path: p}
 	if err := packager.CheckPath(p); err != nil {
-		return f, fmt.Errorf("%w: rename it", err)
+		return f, fmt.Errorf("%w: %w: rename it", ErrRefused, err)
 	}
 	info, err := root.Lstat(p)
 	if err != nil {
@@ -225,9 +226,9 @@ func scan(root *os.Root, p string) (packager.File, error) {
 		f.Type = packager.TypeLink
 		f.Target, err = root.Readlink(p)
 	case !mode.IsRegular():
-		err = fmt.Errorf("%q is neither file, folder nor link: remove it", p)
+		err = fmt.Errorf("%w: %q is neither file, folder nor link: remove it", ErrRefused, p)
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
-		err = fmt.Errorf("%q is setuid or setgid: no engine needs that", p)
+		err = fmt.Errorf("%w: %q is setuid or setgid, which no engine needs: chmod -R u-s,g-s %s", ErrRefused, p, root.Name())
 	default:
 		f.Type, f.Mode = packager.TypeFile, packager.Mode(mode.Perm())
 		f.Size, f.MTime = info.Size(), info.ModTime().UnixNano()

@@ -77,7 +77,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("after a touch: %+v, %v", again, err)
 	}
 	write(t, filepath.Join(dir, "1bit"), "other content!!!")
-	if _, err := s.Import(ctx, dir); !errors.Is(err, ErrDifferent) {
+	if _, err := s.Import(ctx, dir); !errors.Is(err, ErrChanged) {
 		t.Errorf("with other content: %v", err)
 	}
 	// Without its record it is a directory like any other.
@@ -142,11 +142,11 @@ func TestImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir  func(s *Store) (string, error)
 		want string
-	}{
+	}{ // "no folder to import" is its place or name, "refused" what is in it
 		"elsewhere": {func(s *Store) (string, error) {
 			dir := filepath.Join(t.TempDir(), "1bit-hrx-x")
 			return dir, errors.Join(os.Mkdir(dir, 0o755), os.MkdirAll(s.Dir, 0o755))
-		}, "is not in the data home: move it to "},
+		}, "no folder to import: it is not in the data home: move it to "},
 		"elsewhere by another name": {func(s *Store) (string, error) {
 			return t.TempDir(), os.MkdirAll(s.Dir, 0o755)
 		}, "/1bit-FLAVOUR-ID"},
@@ -154,11 +154,11 @@ func TestImportRefuses(t *testing.T) {
 			dir := filepath.Join(s.Dir, "1bit-hrx-x")
 			write(t, filepath.Join(dir, "hrx/llama/bin/llama-server"), "x")
 			return dir, os.Chmod(filepath.Join(dir, "hrx/llama/bin/llama-server"), 0o644)
-		}, "hrx/llama/bin/llama-server is not executable: chmod +x it"},
+		}, "refused: hrx/llama/bin/llama-server is not executable: chmod +x it"},
 		"below": {func(s *Store) (string, error) {
 			dir := filepath.Join(s.Dir, "deeper", "1bit-hrx-x")
 			return dir, os.MkdirAll(dir, 0o755)
-		}, "is not in the data home: move it to "},
+		}, "no folder to import: it is not in the data home: move it to "},
 		"no prefix": {func(s *Store) (string, error) {
 			return filepath.Join(s.Dir, "hrx-x"), os.MkdirAll(s.Dir+"/hrx-x", 0o755)
 		}, "rename it"},
@@ -167,11 +167,11 @@ func TestImportRefuses(t *testing.T) {
 		}, "rename it"},
 		"bad name": {func(s *Store) (string, error) {
 			return filepath.Join(s.Dir, "1bit-hrx-A"), os.MkdirAll(s.Dir+"/1bit-hrx-A", 0o755)
-		}, "rename it"},
+		}, "no folder to import: its id "},
 		"a link": {func(s *Store) (string, error) {
 			oldScript(t, s, "1bit-hrx-x")
 			return filepath.Join(s.Dir, "1bit-hrx-y"), os.Symlink("1bit-hrx-x", s.Dir+"/1bit-hrx-y")
-		}, "is not a directory"},
+		}, "no folder to import: it is not a directory"},
 		"no engine": {func(s *Store) (string, error) {
 			write(t, filepath.Join(s.Dir, "1bit-hrx-x/README"), "x")
 			return filepath.Join(s.Dir, "1bit-hrx-x"), nil
@@ -180,15 +180,15 @@ func TestImportRefuses(t *testing.T) {
 			dir := oldScript(t, s, "1bit-hrx-x")
 			write(t, filepath.Join(dir, packager.ManifestName), "{}")
 			return dir, nil
-		}, "has a manifest of its own"},
+		}, "refused: it has a manifest of its own"},
 		"pipe": {func(s *Store) (string, error) {
 			dir := oldScript(t, s, "1bit-hrx-x")
 			return dir, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644)
-		}, `"pipe" is neither`},
+		}, `refused: "pipe" is neither`},
 		"setuid": {func(s *Store) (string, error) {
 			dir := oldScript(t, s, "1bit-hrx-x")
 			return dir, os.Chmod(filepath.Join(dir, "1bit"), 0o755|fs.ModeSetuid)
-		}, `"1bit" is setuid`},
+		}, `refused: "1bit" is setuid or setgid, which no engine needs: chmod -R u-s,g-s /`},
 		"newline": {func(s *Store) (string, error) {
 			dir := oldScript(t, s, "1bit-hrx-x")
 			write(t, filepath.Join(dir, "a\nb"), "x")

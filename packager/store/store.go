@@ -21,7 +21,11 @@ var (
 	ErrBusy         = errors.New("store is busy")
 	// ErrDifferent says that the name is taken by something else.
 	ErrDifferent = errors.New("something else of that name is installed")
-	// ErrRefused says that a package is somebody else's to remove.
+	// ErrChanged says that an imported package is no longer as it was taken in.
+	ErrChanged = errors.New("not as it was taken in")
+	// ErrPlace says that a folder's place or name is not one of a package.
+	ErrPlace = errors.New("no folder to import")
+	// ErrRefused says that a package is somebody else's to remove, or none to import.
 	ErrRefused = errors.New("refused")
 )
 
