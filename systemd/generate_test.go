@@ -3,6 +3,7 @@ package systemd
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type unitSet struct {
 	unit     string            // its bytes
 	dropIns  map[string]string // by path below the unit folder
 	envFiles map[string]string // by file name in the folder of environment files
+	links    map[string]string // other names, and what they are links to
 }
 
 // generator writes unit files that are hard to read, from a seed.
@@ -121,6 +123,8 @@ func (g *generator) envFileName() string {
 	return pick(g, []string{
 		g.envDir + "/one", g.envDir + "/one", g.envDir + "/two", "-" + g.envDir + "/two", "-" + g.envDir + "/missing",
 		g.envDir + "/t*", g.envDir + "/[!o]*", "-relative", "relative", "", "-" + g.envDir + "/bad", g.envDir + "/.h*", "%h/.none",
+		g.envDir + "/../" + filepath.Base(g.envDir) + "/two", "-" + g.envDir + "/./..//x", g.envDir + "/[[:alpha:]]wo", g.envDir + "/[]t-]*",
+		"-" + g.envDir + "/[[.o.]]n[[:lower:]]", "-" + g.envDir + `/[\t]w[!]a-n]`, "-" + g.envDir + "/[a-z]?[!a-d]/", "-" + g.envDir + "/[n-p]*",
 	})
 }
 
@@ -165,11 +169,24 @@ func (g *generator) envFile() string {
 
 // set makes one unit with everything that belongs to it.
 func (g *generator) set(number int) unitSet {
-	s := unitSet{dropIns: map[string]string{}, envFiles: map[string]string{}}
-	stem := fmt.Sprintf("gen-%d", number)
-	s.name, s.fragment = stem+".service", stem+".service"
+	s := unitSet{dropIns: map[string]string{}, envFiles: map[string]string{}, links: map[string]string{}}
+	first := fmt.Sprintf("gen-%d", number)
+	stem := first
+	if g.chance(30) {
+		stem += "-" + pick(g, []string{"x", "-y", "x-y"})
+	}
+	of := ".service"
+	s.name, s.fragment = stem+of, stem+of
 	if g.chance(40) {
-		s.name, s.fragment = stem+"@"+pick(g, instances)+".service", stem+"@.service"
+		of = "@" + pick(g, instances) + of
+		s.name, s.fragment = stem+of, stem+"@.service"
+	}
+	folders := []string{s.name, s.name, s.fragment}
+	if stem != first {
+		folders = append(folders, first+"-.service", first+"-"+of, first+"-@.service", first+"-.service")
+	}
+	if g.chance(12) {
+		folders = append(folders, s.link(g, first, stem, of)...)
 	}
 	mark := ""
 	if g.chance(10) {
@@ -182,7 +199,7 @@ func (g *generator) set(number int) unitSet {
 	s.unit = mark + "[Service]\n" + kind + "ExecStart=" + g.command() + "\n" + g.text(g.IntN(4)) +
 		"\n[Unit]\nStartLimitBurst=1\n" // whatever Restart= says
 	for range g.IntN(4) {
-		folder := pick(g, []string{s.name, s.name, s.fragment})
+		folder := pick(g, folders)
 		head := "[Service]\n"
 		if g.chance(4) {
 			head = pick(g, []string{"", "[Service\n", "[Unit]\n", "\ufeff# comment\n[Service]\n", "[Ser\"vice]\n"})
@@ -210,11 +227,51 @@ func (g *generator) set(number int) unitSet {
 	return s
 }
 
+// link gives the unit other names, and returns the folders of one of them. (Of those of two systemd
+// takes one or the other first.)
+func (s unitSet) link(g *generator, first, stem, of string) []string {
+	alias, at := first+"b", of
+	if of != ".service" && g.chance(70) {
+		at = "@.service" // from template to template
+	}
+	target := stem + at
+	if of != at || g.chance(50) {
+		target = s.fragment
+	}
+	s.links[alias+at] = target
+	if g.chance(50) { // and a link to the link
+		s.links[first+"c"+at] = alias + at
+		alias = first + "c"
+	}
+	return []string{alias + at, alias + of, alias + at}
+}
+
 // hard says whether the set has a reset, a quote or a specifier, which plain readers get wrong.
 func (s unitSet) hard() bool {
+	text := s.text()
+	return strings.ContainsAny(text, "\"'%") || strings.Contains(text, "=\n")
+}
+
+// text is that of all files.
+func (s unitSet) text() string {
 	text := s.unit
 	for _, more := range s.dropIns {
 		text += more
 	}
-	return strings.ContainsAny(text, "\"'%") || strings.Contains(text, "=\n")
+	return text
+}
+
+// again says whether systemd may start the unit once more after it has ended well, which its start limit makes a failure.
+func (s unitSet) again() bool {
+	return strings.Contains(s.text(), "Restart=always") || strings.Contains(s.text(), "Restart=on-success")
+}
+
+// prefixed says whether it has drop-ins of a dash prefix of its name.
+func (s unitSet) prefixed() bool {
+	for name := range s.dropIns {
+		if strings.Contains(name, "-.service.d/") || strings.Contains(name, "-@") {
+			return true
+		}
+	}
+	return false
 }
