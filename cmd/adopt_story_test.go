@@ -99,9 +99,10 @@ func newStoryMachine(t *testing.T) *storyMachine {
 	}
 	trap := "#!/bin/sh\nif [ -e \"${XDG_RUNTIME_DIR:-/nowhere}/candidate-is-broken\" ]; then echo 'GPU fault' >&2; exit 1; fi\n"
 	writeTree(t, map[string]string{
-		launcher:                              strings.Replace(string(script), "#!/bin/sh\n", trap, 1),
-		filepath.Join(build, "recipe.yaml"):   storyRecipe,
-		filepath.Join(outside, "config.yaml"): fmt.Sprintf("scope: user\nrestart: free\ndata_home: %[1]s/data\nstate_home: %[1]s/state\nload_deadline: 30s\n", m.dir),
+		launcher:                            strings.Replace(string(script), "#!/bin/sh\n", trap, 1),
+		filepath.Join(build, "recipe.yaml"): storyRecipe,
+		host.Outside(filepath.Join(host.Home, ".config/1bit/config.yaml")): "restart: free\n",
+		filepath.Join(outside, "config.yaml"):                              fmt.Sprintf("scope: user\nrestart: free\ndata_home: %[1]s/data\nstate_home: %[1]s/state\nload_deadline: 30s\n", m.dir),
 	})
 	mustRun(t, tools.program, "--scope", "user", "pkg", "build", "--recipe", filepath.Join(build, "recipe.yaml"), "--tree", filepath.Join(build, "tree"),
 		"--out", filepath.Join(build, "dist"), "--version", "v2026.44", "--id", "7871c71", "--level", "fast")

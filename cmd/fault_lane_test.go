@@ -39,8 +39,10 @@ func newLane(t *testing.T, tools tools, from, name string) *lane {
 	t.Helper()
 	home, scope := os.Getenv("HOME"), systemd.ScopeUser
 	l := &lane{T: t, tools: tools, dir: filepath.Join(home, "fault-"+name), unit: name + ".service", unitDir: filepath.Join(home, ".config/systemd/user")}
+	own := filepath.Join(home, ".config/1bit/config.yaml") // the policy counts from here alone
 	if os.Getuid() == 0 {
 		scope, l.unitDir = systemd.ScopeSystem, "/etc/systemd/system"
+		own = "/etc/1bit/config.yaml"
 	}
 	var err error
 	if l.m, err = systemd.Connect(t.Context(), systemd.ConnectOptions{Scope: scope, UID: os.Getuid()}); err != nil {
@@ -49,6 +51,7 @@ func newLane(t *testing.T, tools tools, from, name string) *lane {
 	t.Cleanup(l.m.Close)
 	l.port = freePort(t)
 	writeTree(t, map[string]string{
+		own:                                 "restart: free\n",
 		filepath.Join(l.dir, "config.yaml"): fmt.Sprintf("scope: %s\nrestart: free\ndata_home: %s/data\nstate_home: %s/state\n", scope, l.dir, l.dir),
 	})
 	l.writeUnit(l.unit)

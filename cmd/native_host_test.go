@@ -182,7 +182,9 @@ func newNativeSite(t *testing.T, m nativeManager, tools tools) *nativeSite {
 	s := &nativeSite{T: t, nativeManager: m, host: host, dir: "/opt/onebit/native-" + m.format}
 	dir := t.TempDir()
 	writeTree(t, map[string]string{
-		filepath.Join(dir, "config.yaml"): "restart: free\n",
+		filepath.Join(dir, "config.yaml"):                                  "restart: free\n",
+		host.Outside("/etc/1bit/config.yaml"):                              "restart: free\n",
+		host.Outside(filepath.Join(host.Home, ".config/1bit/config.yaml")): "restart: free\n",
 		host.Outside(filepath.Join(host.Home, ".config/systemd/user", nativeUnit)): fmt.Sprintf(
 			"[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER} --port %d\nRestart=always\n", nativePort),
 		host.Outside(filepath.Join(host.Home, ".config/systemd/user", nativeUnit+".d/hrx.conf")): "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=/opt/1bit/1bit-hrx-e1e1e1e/hrx/llama/bin/llama-server\n",

@@ -261,6 +261,16 @@ func (s *session) load(ctx context.Context, w away, out *Outcome) (result string
 		if err != nil {
 			out.Notes = append(out.Notes, err.Error())
 		}
+		return resultArmed
+	}
+	// The unit's own files decide now, and only the manager knows all of them.
+	if v, err := s.view(ctx); err == nil {
+		if armed := v.armedPackage().Name; armed != out.To {
+			if out.To != "" {
+				out.Notes = append(out.Notes, fmt.Sprintf("without our file it is armed with %s, not with %s as its files were read", orNothing(armed), out.To))
+			}
+			out.To = armed
+		}
 	}
 	return resultArmed
 }

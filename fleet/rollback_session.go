@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/1bit-systems/pkg/packager/store"
@@ -59,6 +60,9 @@ func (s *session) find(ctx context.Context, unit string) (err error) {
 	}
 	if s.m, err = s.h.Connect(ctx); err == nil {
 		s.undo = append(s.undo, s.m.Close)
+		if err := s.h.inUse(s.m); err != nil {
+			return err
+		}
 		err = s.known(ctx)
 	}
 	if err != nil {
@@ -67,6 +71,14 @@ func (s *session) find(ctx context.Context, unit string) (err error) {
 		}
 		s.m = nil
 		s.notes = append(s.notes, fmt.Sprintf("written, not loaded: %v", err))
+		return nil
+	}
+	found := s.h.namesakes(s.m.SearchPath(), s.unit)
+	if len(found) > 0 && !s.h.traces(s.unit) {
+		return s.h.alone(s.m.SearchPath(), s.unit)
+	}
+	if len(found) > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("the manager also reads files of this program in another folder: %s", strings.Join(found, ", ")))
 	}
 	return nil
 }

@@ -72,6 +72,9 @@ func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 		return err
 	}
 	s.undo = append(s.undo, s.m.Close)
+	if err := h.inUse(s.m); err != nil {
+		return err
+	}
 	unlock, err := h.Store.LockShared(ctx)
 	switch {
 	case err == nil:
@@ -97,8 +100,8 @@ func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 		return err
 	}
 	s.unit = s.loaded.ID // unit may be an alias
-	if !h.searched(s.loaded) {
-		return fmt.Errorf("%w: the %s manager does not read %s", ErrRefused, h.Scope, h.UnitDir)
+	if err := h.alone(s.m.SearchPath(), s.unit); err != nil {
+		return err
 	}
 	if s.unit != locked && (!dry || h.exists(s.unit)) {
 		if err := lock(ctx); err != nil {

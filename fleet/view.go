@@ -20,6 +20,7 @@ type view struct {
 	place    *place
 
 	path         string // of our drop-in, spelled as the manager does
+	namesake     string // the drop-in of our name that ours hides, in a weaker folder; "": there is none
 	active       *DropIn
 	activeErr    error // why the active file does not say what ours do
 	activeEdited error // what in it is not ours
@@ -51,6 +52,11 @@ func (h *Host) view(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 // fill adds what is ours and what points into packages.
 func (v *view) fill(h *Host) error {
 	v.path = filepath.Join(h.spelled(v.loaded), v.loaded.ID+".d", dropInName)
+	for _, path := range h.namesakes(v.loaded.SearchPath, v.loaded.ID) {
+		if filepath.Base(path) == dropInName && v.namesake == "" {
+			v.namesake = path
+		}
+	}
 	if err := v.readPair(pair{h.dropInDir(v.loaded.ID)}); err != nil {
 		return err
 	}
@@ -186,18 +192,20 @@ func (h *Host) spelled(u *systemd.Unit) string {
 }
 
 // searched tells whether the manager reads UnitDir at all.
-func (h *Host) searched(u *systemd.Unit) bool {
-	dir := h.spelled(u)
-	for _, d := range u.SearchPath {
-		if filepath.Clean(d) == dir {
-			return true
-		}
-	}
-	return false
+func (h *Host) searched(searchPath []string) bool {
+	dir := h.spelled(&systemd.Unit{SearchPath: searchPath})
+	return slices.ContainsFunc(searchPath, func(d string) bool { return filepath.Clean(d) == dir })
 }
 
-// without reads the settings as if our drop-in were not there.
+// without reads the settings as if our drop-in were not there. A file of its name in a weaker folder then comes to light.
 func (v *view) without() (*systemd.Settings, error) {
+	if v.namesake != "" {
+		data, err := os.ReadFile(v.namesake)
+		if err != nil {
+			return nil, err
+		}
+		return v.with(data)
+	}
 	return systemd.ReadSettings(v.disk, v.specs, systemd.Edit{Path: v.path, Gone: true})
 }
 

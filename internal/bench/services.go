@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ type services struct {
 	ctx     context.Context
 	program string // ours
 	work    string // packages, state, configuration
+	policy  string // the owner's configuration, where it was made here; "": it was there
 	dir     string // the user's unit files
 	units   []string
 }
@@ -31,11 +33,22 @@ func newServices(ctx context.Context, bin string) (*services, error) {
 		return nil, err
 	}
 	s := &services{ctx: ctx, program: filepath.Join(bin, "1bit"), work: work, dir: filepath.Join(home, ".config", "systemd", "user")}
+	if own := filepath.Join(home, ".config", "1bit", "config.yaml"); absent(own) { // nobody is asked, and only the owner's own file can say so
+		if err := writeFiles(map[string]string{own: "restart: free\n"}); err != nil {
+			return nil, err
+		}
+		s.policy = own
+	}
 	return s, writeFiles(map[string]string{
 		s.config():                          fmt.Sprintf("scope: user\nrestart: free\ndata_home: %s/packages\nstate_home: %s/state\n", work, work),
 		filepath.Join(work, "recipe.yaml"):  recipe,
 		filepath.Join(work, "tree", "1bit"): "#!/bin/sh\necho version: none\n",
 	})
+}
+
+func absent(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (s *services) config() string { return filepath.Join(s.work, "config.yaml") }
@@ -142,5 +155,8 @@ func (s *services) stop() error {
 
 func (s *services) remove() error {
 	defer removeAll(s.work)
+	if s.policy != "" {
+		defer func() { _ = os.Remove(s.policy) }()
+	}
 	return s.stop()
 }

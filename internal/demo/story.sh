@@ -4,7 +4,9 @@ set -eu
 stage=$1
 unit=1bit-demo.service
 work=$(mktemp -d "$HOME/1bit-demo.XXXXXX")
-units=${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user
+config=${XDG_CONFIG_HOME:-$HOME/.config}
+units=$config/systemd/user
+policy= # the owner's configuration, where the demo has to make one
 : "${XDG_RUNTIME_DIR:=/run/user/$(id -u)}"
 export XDG_RUNTIME_DIR
 
@@ -12,6 +14,7 @@ clean_up() {
     trap - EXIT
     systemctl --user stop "$unit" 2>/dev/null || true
     rm -rf "${units:?}/$unit" "${units:?}/$unit.d"
+    if [ -n "$policy" ]; then rm -f "$policy"; fi
     systemctl --user daemon-reload 2>/dev/null || true
     chmod -R u+w "$work"
     rm -rf "$work"
@@ -54,7 +57,16 @@ expect() {
     esac
 }
 
-# The owner of this machine wants no question before a restart.
+# The owner of this machine wants no question before a restart. Only the owner's own file can say so, and one that is
+# there already is left as it is.
+if [ ! -e "$config/1bit/config.yaml" ]; then
+    policy=$config/1bit/config.yaml
+    mkdir -p "$config/1bit"
+    echo "restart: free" >"$policy"
+elif ! grep -q '^restart: *free' "$config/1bit/config.yaml"; then
+    echo "demo: nobody is here to be asked, and $config/1bit/config.yaml does not say \"restart: free\": run the demo as another user" >&2
+    exit 1
+fi
 cat >"$work/config.yaml" <<EOF
 scope: user
 data_home: $work/packages
