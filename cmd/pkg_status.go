@@ -49,17 +49,18 @@ func (a *app) runPkgStatus(ctx context.Context, units []string) error {
 		Services: append([]fleet.Service{}, survey.Services...), Lookalikes: append([]fleet.Lookalike{}, survey.Lookalikes...),
 		Notes: append([]string{}, survey.Notes...),
 	}
-	return a.show(doc, func(w io.Writer) error { return writeSurvey(w, survey, systemd.Scope(a.config.Scope)) })
+	return a.show(doc, func(w io.Writer) error { return writeSurvey(w, survey, systemd.Scope(a.config.Scope), len(units) > 0) })
 }
 
-func writeSurvey(w io.Writer, survey *fleet.Survey, own systemd.Scope) error {
+// writeSurvey writes the table and what is to be known of each service; of named ones every line of it.
+func writeSurvey(w io.Writer, survey *fleet.Survey, own systemd.Scope, named bool) error {
 	if len(survey.Services) == 0 {
 		fmt.Fprintln(w, "no service of this host runs a package")
 	} else if err := ui.Table(w, serviceTable(survey.Services, own)); err != nil {
 		return err
 	}
 	for _, s := range survey.Services {
-		for _, note := range serviceNotes(s) {
+		for _, note := range serviceNotes(s, named) {
 			fmt.Fprintf(w, "%s: %s\n", s.Unit, ui.Clean(note))
 		}
 	}
@@ -109,6 +110,10 @@ func serviceRow(s fleet.Service) []string {
 	switch {
 	case s.State == fleet.StateGone:
 		state = "gone"
+	case strings.Contains(s.State, "(auto-restart"):
+		live, state = "-", "restarting"
+	case strings.HasPrefix(s.State, "failed"):
+		state = "failed"
 	case s.Live != nil && s.Live.Unreadable:
 		state = "not known"
 	case s.RestartPending:
@@ -120,7 +125,7 @@ func serviceRow(s fleet.Service) []string {
 func liveText(l *fleet.Live) string {
 	main, child := "-", ""
 	if l.Main != nil {
-		main = l.Main.Package
+		main = or(l.Main.Package, "-")
 	}
 	if l.Child != nil {
 		child = l.Child.Package
@@ -134,19 +139,22 @@ func liveText(l *fleet.Live) string {
 	return fmt.Sprintf("%s, its server %s", main, child)
 }
 
-// serviceNotes are the findings below the table, each a sentence.
-func serviceNotes(s fleet.Service) []string {
-	notes := ownerNotes(s)
-	if s.OverriddenBy != nil {
-		notes = append(notes, fmt.Sprintf("%s wins over our drop-in (%s)", placeText(*s.OverriddenBy), s.OverriddenBy.Value))
+// serviceNotes are the findings below the table, each a sentence, what is wrong first. What our drop-in was written to win
+// over is told line by line where all is asked for.
+func serviceNotes(s fleet.Service, all bool) []string {
+	notes := append(slices.Clone(s.Warnings), ownerNotes(s)...)
+	if len(s.Shadowed) > 0 && !all {
+		notes = append(notes, fmt.Sprintf("our drop-in wins over %d lines of other files: 1bit pkg status %s lists them", len(s.Shadowed), s.Unit))
 	}
 	for _, o := range s.Shadowed {
-		notes = append(notes, fmt.Sprintf("%s is shadowed by our drop-in (%s)", placeText(o), o.Value))
+		if all {
+			notes = append(notes, fmt.Sprintf("%s is shadowed by our drop-in (%s)", placeText(o), o.Value))
+		}
 	}
 	for _, b := range s.Blocked {
-		notes = append(notes, fmt.Sprintf("%s is blocked: %s", b.Package, b.Reason))
+		notes = append(notes, fmt.Sprintf("%s is blocked: %s (1bit pkg unblock %s %s lifts that)", b.Package, b.Reason, s.Unit, b.Package))
 	}
-	return append(notes, s.Warnings...)
+	return notes
 }
 
 // placeText says where a line stands, and whose file it is where it is not the unit's alone.

@@ -124,9 +124,14 @@ func (l *look) mayConcern(name string) bool {
 
 // processes reads the processes of a service.
 func (l *look) processes(name string) []procInfo {
+	return l.h.processesOf(l.pids[name], l.boot)
+}
+
+// processesOf reads processes, less those that have ended.
+func (h *Host) processesOf(pids []int, boot time.Time) []procInfo {
 	var procs []procInfo
-	for _, pid := range l.pids[name] {
-		if p, ok := readProcessOf(l.h.proc(), pid, l.boot); ok {
+	for _, pid := range pids {
+		if p, ok := readProcessOf(h.proc(), pid, boot); ok {
 			procs = append(procs, p)
 		}
 	}
@@ -194,7 +199,11 @@ func (l *look) one(ctx context.Context, name string) (found, error) {
 	}
 	v, err := l.view(ctx, name)
 	if errors.Is(err, systemd.ErrNoUnit) {
-		return found{service: l.gone(name)}, nil
+		s, err := l.h.gone(name, l.processes(name), l.place)
+		if err != nil {
+			s = l.unread(name, err)
+		}
+		return found{service: s}, nil
 	}
 	if err != nil {
 		return found{}, err
@@ -211,7 +220,7 @@ func (l *look) one(ctx context.Context, name string) (found, error) {
 		s.Warnings = append(notes, s.Warnings...)
 		return found{service: s}, nil
 	}
-	return found{lookalike: l.lookalike(v, procs)}, nil
+	return found{lookalike: l.h.lookalike(v, procs)}, nil
 }
 
 // concerns tells whether a unit has anything to do with a package.

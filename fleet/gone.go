@@ -3,6 +3,7 @@ package fleet
 import (
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // StateGone is Service.State of a unit that has no file any more.
@@ -10,19 +11,11 @@ const StateGone = "gone"
 
 // gone describes a service whose unit file is gone: our files for it remain, or its processes still run from a
 // package. It is nil where neither is so.
-func (l *look) gone(name string) *Service {
-	live := liveOf(l.processes(name), 0, l.place, nil)
-	if _, runs := live.runs(); !runs && !l.h.exists(name) {
-		return nil
+func (h *Host) gone(name string, procs []procInfo, pl *place) (*Service, error) {
+	live := liveOf(procs, firstOf(procs), pl, nil)
+	if _, runs := live.runs(); !runs && !h.exists(name) {
+		return nil, nil
 	}
-	s, err := l.h.goneService(name, live, l.place)
-	if err != nil {
-		return l.unread(name, err)
-	}
-	return s
-}
-
-func (h *Host) goneService(name string, live *Live, pl *place) (*Service, error) {
 	s, err := h.fromFiles(name, pl)
 	if err != nil {
 		return nil, err
@@ -36,6 +29,21 @@ func (h *Host) goneService(name string, live *Live, pl *place) (*Service, error)
 			h.dropInDir(name), name)
 	}
 	return s, nil
+}
+
+// firstOf is the main process of a unit of which the manager tells none: the oldest that no other of them started.
+func firstOf(procs []procInfo) (pid int) {
+	var first *procInfo
+	for i, p := range procs {
+		child := slices.ContainsFunc(procs, func(other procInfo) bool { return other.pid == p.parent })
+		if !child && (first == nil || p.since.Before(first.since)) {
+			first = &procs[i]
+		}
+	}
+	if first == nil {
+		return 0
+	}
+	return first.pid
 }
 
 // managerFlag is what systemctl needs to speak to the scope's manager.

@@ -20,7 +20,7 @@ const quickAnswer = time.Second
 // health says how a unit's server is, with short questions only.
 func (h *Host) health(ctx context.Context, u *systemd.Unit, procs []procInfo) string {
 	switch {
-	case u.ActiveState == "failed" || u.SubState == "auto-restart":
+	case u.ActiveState == "failed" || restarting(u):
 		return HealthFailing
 	case u.ActiveState == "inactive" || u.ActiveState == "deactivating" || len(procs) == 0:
 		return HealthUnknown

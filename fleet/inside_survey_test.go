@@ -30,7 +30,7 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey-pinned.service":            run + packageLine, // loaded for the sake of another, and stopped
 		"survey-orphan.service":            "[Service]\nExecStart=/bin/sh -c 'exec sleep infinity'\n" + packageLine,
 		"survey-exec.service":              "[Service]\nExecStart=%h/.local/share/1bit-hrx-aaa0001/1bit serve\n",
-		"survey-missing.service":           run + "Environment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-9990001/x\n",
+		"survey-missing.service":           run + "Environment=ONEBIT_LLAMA_SERVER=%h/.local/share/1bit-hrx-9990001/bin/x\n",
 		"survey-file.service":              run + "EnvironmentFile=%h/survey.env\n",
 		"survey-link.service":              run + "Environment=LD_LIBRARY_PATH=%h/current/lib\n",
 		"survey-folder.service":            run + "WorkingDirectory=-%h/.local/share/1bit-hrx-aaa0001/hrx\n",

@@ -20,7 +20,7 @@ type Lookalike struct {
 }
 
 // lookalike tells why a unit that is none of ours looks like an engine; nil where it does not.
-func (l *look) lookalike(v *view, procs []procInfo) *Lookalike {
+func (h *Host) lookalike(v *view, procs []procInfo) *Lookalike {
 	program, why := engineCommand(v.loaded.ExecStart)
 	if program == "" {
 		if value, ok := v.environment()[serverVariable]; ok {
@@ -42,7 +42,7 @@ func (l *look) lookalike(v *view, procs []procInfo) *Lookalike {
 		program = value // what the front end starts
 	}
 	return &Lookalike{
-		Unit: v.loaded.ID, Scope: l.h.Scope, User: l.h.Owner, Program: program, Why: why, Hint: l.h.hint(v.loaded.ID, program, v.place),
+		Unit: v.loaded.ID, Scope: h.Scope, User: h.Owner, Program: program, Why: why, Hint: h.hint(v.loaded.ID, program, v.place),
 	}
 }
 

@@ -67,8 +67,11 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 		return nil, err
 	}
 	u, err := m.Unit(ctx, full)
-	if errors.Is(err, systemd.ErrNoUnit) && h.exists(full) {
-		return h.goneService(full, nil, pl)
+	if errors.Is(err, systemd.ErrNoUnit) {
+		pids, _ := systemd.ProcessesByService(h.proc(), h.cgroup(), m.ControlGroup())
+		if s, err := h.gone(full, h.processesOf(pids[full], bootTime(h.proc())), pl); s != nil || err != nil {
+			return s, err
+		}
 	}
 	if err != nil {
 		return nil, h.noUnit(err, full)
@@ -79,11 +82,19 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 			return nil, err
 		}
 	}
-	s, err := h.service(ctx, m, u, pl, specs, "")
+	v, live, procs, err := h.read(u, pl, specs)
 	if err != nil {
 		return nil, err
 	}
+	s := h.present(ctx, v, live, procs, "")
 	s.Warnings = append(notes, s.Warnings...)
+	if !h.concerns(v, live) {
+		if l := h.lookalike(v, procs); l != nil {
+			s.warn("it looks like an engine and runs no package: %s; %s", l.Why, l.Hint)
+		} else {
+			s.warn("it has nothing to do with a package")
+		}
+	}
 	return s, nil
 }
 
@@ -120,15 +131,21 @@ func (h *Host) settle(ctx context.Context, m *systemd.Manager, unit string) (not
 
 // service describes one unit. health is what is known of it already, "" to ask.
 func (h *Host) service(ctx context.Context, m *systemd.Manager, u *systemd.Unit, pl *place, specs systemd.Specifiers, health string) (*Service, error) {
-	v, err := h.view(u, pl, specs)
-	if err != nil {
-		return nil, err
-	}
-	live, procs, err := h.live(u, v.place, v.armed.keys())
+	v, live, procs, err := h.read(u, pl, specs)
 	if err != nil {
 		return nil, err
 	}
 	return h.present(ctx, v, live, procs, health), nil
+}
+
+// read reads one unit and its processes.
+func (h *Host) read(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view, *Live, []procInfo, error) {
+	v, err := h.view(u, pl, specs)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	live, procs, err := h.live(u, v.place, v.armed.keys())
+	return v, live, procs, err
 }
 
 // present describes a unit that has been read, and its processes.
@@ -150,10 +167,9 @@ func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInf
 		s.Binding = append(s.Binding, v.setting(a))
 	}
 	s.Binding = append(s.Binding, v.words()...)
-	if !slices.Equal(v.armed, v.onDisk) {
+	if what := v.unloaded(armed, disk); what != "" {
 		s.OnDisk = armedOf(disk)
-		s.warn("its files say %s and the manager has loaded %s: a reload by anybody arms what the files say",
-			orNothing(disk.Name), orNothing(armed.Name))
+		s.warn("%s", what)
 	}
 	h.describeOurs(v, s)
 	h.describeHold(u.ID, s)
@@ -188,7 +204,7 @@ func (s *Service) warn(format string, args ...any) {
 
 // pending tells whether a restart would change what runs.
 func pending(u *systemd.Unit, live *Live, armed PackageRef) bool {
-	if live == nil || live.Main == nil || live.Unreadable || u.ActiveState == "inactive" || u.ActiveState == "failed" {
+	if live == nil || live.Main == nil && live.Child == nil || live.Unreadable || u.ActiveState == "inactive" || u.ActiveState == "failed" {
 		return false
 	}
 	if armed.isZero() {
@@ -237,6 +253,7 @@ func (h *Host) describeOurs(v *view, s *Service) {
 // warnings adds what would surprise the owner.
 func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	u := v.loaded
+	h.describeEnd(v, s)
 	switch {
 	case s.RestartPending && u.Restart != "no" && u.Restart != "":
 		s.warn("a restart is pending and the unit says Restart=%s: a crash of the main process would start %s, with nobody's consent",

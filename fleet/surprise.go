@@ -29,8 +29,13 @@ func (h *Host) surprises(v *view) []Finding {
 		add("see that this is meant before anybody reloads", "its files say Type=%s and loaded is Type=%s", disk, v.loaded.Type)
 	}
 	why, _ := v.settings.Refused()
+	masked := v.loaded.LoadState == "masked" || v.loaded.FragmentPath != "" && masks(v.loaded.FragmentPath)
+	if masked {
+		add(h.unmask(v.loaded), "it is masked by %s: nothing starts it", maskedBy(v.loaded.FragmentPath))
+	}
 	for _, p := range v.settings.Problems {
 		switch {
+		case masked && p.String() == why:
 		case p.String() == why:
 			add("correct it: nothing can start the unit before that", "%v", p)
 		case p.Fatal:

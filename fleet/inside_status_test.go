@@ -1,0 +1,75 @@
+package fleet_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/1bit-systems/pkg/fleet"
+)
+
+// says checks that the warnings say each of what.
+func (s *service) says(name string, got fleet.Service, what ...string) {
+	s.Helper()
+	for _, want := range what {
+		if !strings.Contains(strings.Join(got.Warnings, "\n"), want) {
+			s.Errorf("%s: nothing says %q: %s", name, want, show(got))
+		}
+	}
+}
+
+// What is wrong with a service is said as it is, and with the way out.
+func testStatusWords(t *testing.T, in *inside) {
+	t.Run("it does not stay up", func(t *testing.T) {
+		s := in.start(t, "loop", "aaa0001", "RestartSec=60")
+		s.switchTo("ddd0004")
+		s.kill(s.status().Live.Main.PID)
+		var now fleet.Service
+		for range 400 {
+			if now = s.status(); strings.Contains(now.State, "auto-restart") {
+				break
+			}
+			time.Sleep(25 * time.Millisecond)
+		}
+		s.says("crash loop", now, "does not stay up", "SIGKILL", "1bit pkg rollback loop.service --restart goes back")
+	})
+	t.Run("unit file gone", func(t *testing.T) {
+		s := in.start(t, "away", "aaa0001")
+		text, err := os.ReadFile(s.path(s.unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.remove(s.unit)
+		s.reload()
+		named := s.status()
+		s.write(s.unit, string(text))
+		if named.State != fleet.StateGone || named.Live == nil || named.Live.Main == nil || named.Live.Main.Package != "hrx-aaa0001" || named.Live.Child == nil {
+			t.Errorf("gone: %s", show(named))
+		}
+		s.says("gone", named, "its processes still run")
+		s.reload()
+	})
+	t.Run("edits that are not loaded", func(t *testing.T) {
+		s := in.start(t, "unloaded", "aaa0001")
+		const library = "[Service]\nEnvironment=LD_LIBRARY_PATH=%h/.local/share/1bit-hrx-aaa0001/hrx/llama/lib\n"
+		s.write(s.unit+".d/hrx.conf", library)
+		s.reload()
+		s.remove(s.unit + ".d/hrx.conf")
+		s.says("drop-in removed", s.status(), "something else than the manager has loaded", "LD_LIBRARY_PATH is nothing in the files", "reload by anybody")
+		s.write(s.unit+".d/hrx.conf", library)
+	})
+	t.Run("masked, and none of ours", func(t *testing.T) {
+		s, _, _, _ := in.written(t, "none.service", "[Service]\nExecStart=/usr/bin/llama-server --port 1\n", nil)
+		s.says("look-alike", s.status(), "looks like an engine and runs no package", "1bit pkg adopt none.service")
+		s.write(s.unit, "[Service]\nExecStart=/bin/true\n")
+		s.reload()
+		s.says("nothing of ours", s.status(), "nothing to do with a package")
+		s.remove(s.unit)
+		if err := os.Symlink("/dev/null", s.path(s.unit)); err != nil {
+			t.Fatal(err)
+		}
+		s.reload()
+		s.says("masked", s.status(), "a link to /dev/null", "systemctl --user unmask none.service lifts it")
+	})
+}

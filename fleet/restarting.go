@@ -1,0 +1,39 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// restarting tells whether systemd waits to start a unit again by itself, after its main process ended.
+func restarting(u *systemd.Unit) bool { return strings.HasPrefix(u.SubState, "auto-restart") }
+
+// describeEnd warns of a service that does not stay up, with how it ended and the way back.
+func (h *Host) describeEnd(v *view, s *Service) {
+	u := v.loaded
+	why := or(ending(u), "systemd does not say how it ended")
+	again := "it was not started again"
+	if u.NRestarts > 0 {
+		again = fmt.Sprintf("systemd has started it again %d times", u.NRestarts)
+	}
+	switch {
+	case restarting(u):
+		s.warn("it does not stay up: %s; %s and will once more: %s", why, again, h.wayBack(v))
+	case u.ActiveState == "failed":
+		s.warn("it has failed and is down: %s; %s: %s", why, again, h.wayBack(v))
+	}
+}
+
+// wayBack is the command that brings a failing service back where a rollback leads anywhere, else the one that tells more.
+func (h *Host) wayBack(v *view) string {
+	if _, done, err := v.goingBack(RollbackOptions{}); err == nil && done == "" {
+		return fmt.Sprintf("1bit pkg rollback %s --restart goes back", v.loaded.ID)
+	}
+	log := "journalctl -u"
+	if h.Scope == systemd.ScopeUser {
+		log = "journalctl --user -u"
+	}
+	return fmt.Sprintf("%s %s says more", log, v.loaded.ID)
+}
