@@ -19,11 +19,14 @@ command -v go >/dev/null || {
     say "demo: Go 1.26 or newer is needed, and go in the PATH"
     exit 1
 }
-say "setting up: the program, the engine (fetched once), three trees, a tiny model"
+say "setting up; the first time this takes a few minutes"
+say "  packages of this machine that the demo needs (apt, only what is missing)"
 internal/demo/setup.sh
 export CGO_ENABLED=0
+say "  compiling the program"
 go build -o "$stage/1bit" ./cmd/1bit
 go build -o "$stage/realengine" ./internal/realengine/cmd/realengine
+say "  the engine (fetched once): two trees of it, one broken, and a tiny model"
 "$stage/realengine" variant plain "$stage/tree"
 "$stage/realengine" variant nan1 "$stage/tree-broken"
 "$stage/realengine" model plain "$stage/model.gguf"
@@ -32,6 +35,7 @@ cp "$stage/tree/1bit" "$stage/front-end"
 chmod -R go+rX "$stage"
 
 if [ "$(id -u)" = 0 ]; then
+    say "  a throw-away systemd host"
     go build -o "$stage/testhost" ./internal/testhost/cmd/testhost
     "$stage/testhost" run --user ai -- sh "$stage/story.sh" "$stage"
 else
