@@ -7,6 +7,7 @@ import (
 
 	godbus "github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestUnitName(t *testing.T) {
@@ -46,19 +47,21 @@ func TestDecodeUnit(t *testing.T) {
 	}
 	got := decodeUnit(variants(map[string]any{
 		"Id": "a.service", "Names": []string{"b.service", "a.service"}, "InvocationID": []byte{0, 0xff}, "NeedDaemonReload": true,
+		"ActiveExitTimestamp": uint64(1_700_000_000_000_003),
 	}), variants(map[string]any{
 		"MainPID": uint32(7), "NRestarts": uint32(3), "TimeoutStartUSec": uint64(math.MaxUint64), "TimeoutStopUSec": uint64(1_500_000),
-		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "Type": 5, "Environment": []any{1},
+		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "ExecMainExitTimestamp": uint64(1_700_000_000_000_002), "Type": 5, "Environment": []any{1},
 		"EnvironmentFiles": [][]any{{"/a", true}, {"short"}, {1, 2}},
 		"ExecStart":        [][]any{{"/x", []string{"x", "-y"}, false}, {}},
 	}))
 	want := &Unit{
 		ID: "a.service", Names: []string{"b.service", "a.service"}, InvocationID: "00ff", NeedDaemonReload: true,
 		MainPID: 7, NRestarts: 3, TimeoutStop: 1500 * time.Millisecond, MainStarted: time.UnixMicro(1_700_000_000_000_001),
+		MainExited: time.UnixMicro(1_700_000_000_000_002), ActiveLeft: time.UnixMicro(1_700_000_000_000_003),
 		EnvironmentFiles: []EnvironmentFile{{Path: "/a", Optional: true}, {}},
 		ExecStart:        []Command{{Path: "/x", Argv: []string{"x", "-y"}}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Unit{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"a.service", "b.service"}, got.names()); diff != "" {
