@@ -32,6 +32,8 @@ func outcomeSentence(o *fleet.Outcome) string {
 	switch {
 	case o.Returned:
 		return fmt.Sprintf("%s went back to %s", o.Unit, to)
+	case o.Restarted && o.Unchecked != "":
+		return fmt.Sprintf("%s runs %s and stays up; its answers were not checked: %s", o.Unit, to, o.Unchecked)
 	case o.Restarted:
 		return fmt.Sprintf("%s runs %s: it answers as it should", o.Unit, to)
 	case o.DryRun && o.From != o.To:

@@ -52,6 +52,7 @@ type SlotState struct {
 	TaskID     int  `json:"id_task"` // -1 or absent while the slot was never used
 	Processing bool `json:"is_processing"`
 	ContextLen int  `json:"n_ctx"`
+	Decoded    int  `json:"-"` // tokens that the task has been given so far, 0 where the server does not tell
 }
 
 // Props is the part of GET /props that identifies what runs.
@@ -101,7 +102,8 @@ func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 func (c *Client) Slots(ctx context.Context) ([]SlotState, error) {
 	var rows []struct {
 		SlotState
-		TaskID *int `json:"id_task"`
+		TaskID *int            `json:"id_task"`
+		Next   json.RawMessage `json:"next_token"`
 	}
 	if err := c.get(ctx, http.MethodGet, "/slots", nil, &rows); err != nil {
 		return nil, err
@@ -113,8 +115,24 @@ func (c *Client) Slots(ctx context.Context) ([]SlotState, error) {
 		if row.TaskID != nil {
 			slots[i].TaskID = *row.TaskID
 		}
+		slots[i].Decoded = decoded(row.Next)
 	}
 	return slots, nil
+}
+
+// decoded reads n_decoded of a slot's next_token, which is an object, or a list of one.
+func decoded(next json.RawMessage) int {
+	var list []struct {
+		N int `json:"n_decoded"`
+	}
+	if json.Unmarshal(next, &list) == nil && len(list) > 0 {
+		return list[0].N
+	}
+	var one struct {
+		N int `json:"n_decoded"`
+	}
+	_ = json.Unmarshal(next, &one)
+	return one.N
 }
 
 // Props asks GET /props.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Faces of a probe beyond those of one answer.
@@ -86,8 +87,10 @@ func sameTokens(a, b *Answer) bool {
 	return a.Content == b.Content
 }
 
-// busySlots reads /slots; nil if the server does not tell.
+// busySlots reads /slots; nil if the server does not tell, or not at once.
 func busySlots(ctx context.Context, c *Client) []SlotState {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
 	slots, err := c.Slots(ctx)
 	if err != nil {
 		return nil

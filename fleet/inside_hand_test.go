@@ -2,11 +2,13 @@ package fleet_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -176,4 +178,28 @@ func testReturnFurther(t *testing.T, in *inside) {
 			t.Errorf("the progress does not say %q: %q", want, said)
 		}
 	}
+}
+
+// An old process that does not end is not the fault of the package that waits for it.
+func testOldDoesNotStop(t *testing.T, in *inside) {
+	s := in.start(t, "does-not-stop", "aaa0001")
+	behave := s.wrapped("TimeoutStopSec=infinity", "TimeoutStartSec=1s", "SendSIGKILL=no")
+	behave("case $ONEBIT_LLAMA_SERVER in *aaa0001*) trap '' TERM; " + in.home + "/front-end \"$@\" & while :; do sleep 1; done;; esac")
+	if _, err := s.startAgain(s.unit); err != nil {
+		t.Fatal(err)
+	}
+	old := s.await("hrx-aaa0001", fleet.HealthOK).Live.Main.PID
+	t.Cleanup(func() { _ = syscall.Kill(old, syscall.SIGKILL) })
+	h := *in.host
+	h.LoadDeadline = time.Second
+	_, err := h.Switch(t.Context(), s.unit, in.pkgs["bbb0002"], fleet.SwitchOptions{Restart: true})
+	if err == nil || errors.Is(err, fleet.ErrReturned) || !strings.Contains(err.Error(), fmt.Sprintf("the old service (process %d) does not stop", old)) {
+		t.Errorf("%v", err)
+	}
+	if now := s.status(); now.Armed.Package != "hrx-bbb0002" || len(now.Blocked) > 0 {
+		t.Errorf("%s", show(now))
+	}
+	s.kill(old)
+	s.await("hrx-bbb0002", fleet.HealthOK) // the start that was asked for
+	s.homeFrom("bbb0002")
 }

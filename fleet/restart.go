@@ -164,7 +164,11 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, net RollbackO
 		return fmt.Errorf("restart %s: %s failed (%w), the service went back to %s%s: %w",
 			s.unit, failed.Name, bad, to, too, err)
 	}
-	return fmt.Errorf("restart %s: %s failed: %w; %w: %s serves", s.unit, failed.Name, bad, ErrReturned, to)
+	does := "serves"
+	if out.Unchecked != "" {
+		does = "runs (its answers were not checked: " + out.Unchecked + ")"
+	}
+	return fmt.Errorf("restart %s: %s failed: %w; %w: %s %s", s.unit, failed.Name, bad, ErrReturned, to, does)
 }
 
 // blame lifts the block of a package that is not to blame, and says whether the package is blocked.
@@ -192,14 +196,14 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 	}
 	left := s.mark()
 	s.unlock()
-	notes, err := s.started(ctx, pkg, watch, func() error {
+	notes, unchecked, err := s.started(ctx, pkg, watch, func() error {
 		if s.mark() != left {
 			return errTaken
 		}
 		return nil
 	})
 	out.Restarted, s.health, s.loaded = true, "", nil
-	out.Notes = append(out.Notes, notes...)
+	out.Unchecked, out.Notes = unchecked, append(out.Notes, notes...)
 	interrupted := ctx.Err() != nil
 	ctx, cancel := begun(ctx)
 	defer cancel()
@@ -212,13 +216,16 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 	}
 	var bad *failure
 	end := closing{phase: phaseCommit, result: resultServes}
+	if unchecked != "" {
+		end.result = resultRuns
+	}
 	switch {
 	case later != "" || s.mark() != left:
 		err = fmt.Errorf("%w: %s; %s", errTaken, or(later, "its drop-in was changed"), s.stands(ctx))
 		end = closing{phase: phaseAbort, reason: err.Error()}
 	case errors.As(err, &bad):
 		end = closing{phase: phaseCommit, result: resultFailed, reason: bad.reason}
-	case errors.Is(err, errByHand):
+	case errors.Is(err, errNoVerdict):
 		err = s.untouched(ctx, err)
 		end = closing{phase: phaseAbort, reason: err.Error()}
 	case err != nil && interrupted:
@@ -248,10 +255,10 @@ func (s *session) start(ctx context.Context, pkg PackageRef, watch time.Duration
 }
 
 // started does the restart and waits for the verdict.
-func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Duration, taken func() error) (notes []string, err error) {
+func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Duration, taken func() error) (notes []string, unchecked string, err error) {
 	u, err := s.m.Unit(ctx, s.unit)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	was := s.h.lookBefore(ctx, s.m, u, s.place)
 	if s.first == nil {
@@ -259,30 +266,33 @@ func (s *session) started(ctx context.Context, pkg PackageRef, watch time.Durati
 	}
 	// A start limit that the failed package used up must not stop the one that is to serve.
 	if err := s.m.ResetFailed(ctx, s.unit); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	j, err := s.job(ctx, u)
-	if err == nil && s.goesBack && j.result != "done" {
+	if err == nil && s.goesBack && j.result != "done" && !j.stuck {
 		// Between the two calls Restart= may have used up the limit again.
 		if err = s.m.ResetFailed(ctx, s.unit); err == nil {
 			j, err = s.job(ctx, u)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	w := &watched{h: s.h, m: s.m, unit: s.unit, pkg: pkg, place: s.place, before: was, first: *s.first, taken: taken}
-	switch j.result {
-	case "done":
+	switch {
+	case j.stuck:
+		err = fmt.Errorf("%w: the old service (process %d) does not stop, and the new one starts only then (TimeoutStopSec=%s)",
+			errNoVerdict, u.MainPID, or(limitText(u.TimeoutStop), "infinity"))
+	case j.result == "done":
 		if err = w.begin(ctx); err == nil {
 			err = w.serves(ctx, watch)
 		}
-	case "", "failed", "timeout":
+	case j.result == "", j.result == "failed", j.result == "timeout":
 		err = j.failure()
-	case "canceled":
-		err = fmt.Errorf("%w: somebody stopped it, or asked for another job, before it was started", errByHand)
+	case j.result == "canceled":
+		err = fmt.Errorf("%w: somebody stopped it, or asked for another job, before it was started", errNoVerdict)
 	default:
 		err = fmt.Errorf("the job ended with %q", j.result)
 	}
-	return w.notes, w.explain(ctx, err)
+	return w.notes, w.unchecked, w.explain(ctx, err)
 }

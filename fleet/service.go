@@ -63,6 +63,8 @@ type Live struct {
 	Main       *Process `json:"main"`
 	Child      *Process `json:"child"`
 	Unreadable bool     `json:"unreadable"` // a process of another user, whose package cannot be told
+
+	others []*Process // more that run from another package than the child
 }
 
 // Process is one process and the package that it runs from, "" where it runs from none.
@@ -127,7 +129,8 @@ type Outcome struct {
 	From      string `json:"from"` // the package that was armed before, "" for none
 	To        string `json:"to"`   // the package that is armed now, or would be
 	Restarted bool   `json:"restarted"`
-	Returned  bool   `json:"returned"` // the new package failed and the one before serves again
+	Returned  bool   `json:"returned"`  // the new package failed and the one before serves again
+	Unchecked string `json:"unchecked"` // why the answers of the restarted server could not be checked, else ""
 	TookMS    int64  `json:"took_ms"`
 
 	Changed bool     `json:"changed"` // false: it was so already, or a dry run
@@ -151,6 +154,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 		To        string   `json:"to"`
 		Restarted bool     `json:"restarted"`
 		Returned  bool     `json:"returned"`
+		Unchecked string   `json:"unchecked"`
 		TookMS    int64    `json:"took_ms"`
 		Changed   bool     `json:"changed"`
 		DryRun    bool     `json:"dry_run"`
@@ -161,7 +165,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	if notes == nil {
 		notes = []string{}
 	}
-	return json.Marshal(own{service(o.Service.withLists()), o.From, o.To, o.Restarted, o.Returned, o.TookMS, o.Changed, o.DryRun, o.Loaded, notes})
+	return json.Marshal(own{service(o.Service.withLists()), o.From, o.To, o.Restarted, o.Returned, o.Unchecked, o.TookMS, o.Changed, o.DryRun, o.Loaded, notes})
 }
 
 func (s Service) withLists() Service {

@@ -19,6 +19,7 @@ type startJob struct {
 	limit    time.Duration
 	result   string        // systemd's word for how the job ended, "" where it did not within the limit
 	seen     *systemd.Unit // the unit when a new incarnation had ended, nil where none was seen to
+	stuck    bool          // what ran before it has not ended
 	answered bool          // it answered while systemd still waited for READY=1
 }
 
@@ -39,6 +40,8 @@ func (s *session) job(ctx context.Context, u *systemd.Unit) (startJob, error) {
 	case ctx.Err() != nil:
 		return j, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
+		now, err := s.m.Unit(ctx, s.unit)
+		j.stuck = err == nil && u.MainPID != 0 && now.MainPID == u.MainPID && now.InvocationID == u.InvocationID
 		return j, nil
 	case err != nil:
 		return j, err

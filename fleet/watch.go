@@ -31,6 +31,7 @@ type watched struct {
 	before     earlier // what ran until this start
 	first      earlier // what ran until the first start of the act
 	notes      []string
+	unchecked  string       // why its answers could not be checked, "" where they were
 	taken      func() error // says that another command works on the unit now
 }
 
@@ -138,8 +139,7 @@ func (w *watched) ended(u *systemd.Unit) error {
 	if how := ending(u); how != "" {
 		return failf("%s", how)
 	}
-	switch {
-	case u.MainPID != w.mainPID || u.InvocationID != w.invocation || u.NRestarts != w.restarts:
+	if u.MainPID != 0 && (u.MainPID != w.mainPID || u.InvocationID != w.invocation || u.NRestarts != w.restarts) {
 		return &failure{reason: fmt.Sprintf("the main process ended and another was started (restart %d)", u.NRestarts), replaced: true}
 	}
 	return failf("there is no main process (%s, result %s)", u.ActiveState, u.Result)
@@ -317,52 +317,6 @@ func (w *watched) build(ctx context.Context, c *engine.Client) error {
 	return nil
 }
 
-// probeTime bounds one probe; a busy server may take longer and is asked again.
-const probeTime = 30 * time.Second
-
-// probe asks for real answers. A server that is busy with others' work is not a failed one.
-func (w *watched) probe(ctx context.Context, c *engine.Client) error {
-	deadline := w.h.loadDeadline()
-	all, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	for {
-		one, cancel := context.WithTimeout(all, probeTime)
-		err := engine.Probe(one, c)
-		late := one.Err() != nil
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var fault *engine.ProbeError
-		if !errors.As(err, &fault) {
-			return failf("%v", err)
-		}
-		// A server that went away says more by how it ended than by a broken connection.
-		if fault.Face == engine.FaceTransport {
-			if err := w.gone(ctx); err != nil {
-				return err
-			}
-		}
-		switch {
-		case strings.HasPrefix(fault.Detail, "status 401"), strings.HasPrefix(fault.Detail, "status 403"):
-			w.notes = append(w.notes, "its answers were not checked: it wants a key that is not known here")
-			return nil
-		case fault.Face == engine.FaceContext, fault.Face == engine.FaceLoading, late:
-			if all.Err() == nil && pause(all, 10*healthPoll) == nil {
-				continue
-			}
-			if w.h.busy(ctx, c) {
-				w.notes = append(w.notes, "its answers were not checked: it was busy all the time")
-				return nil
-			}
-		}
-		return failf("%s", reason(fault))
-	}
-}
-
 // rest waits, but no longer than the main process lives: systemd forgets how a process ended as soon as it has
 // started the next one.
 func (w *watched) rest(ctx context.Context, d time.Duration) error {
@@ -393,19 +347,6 @@ func (w *watched) gone(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// reason puts a fault into words.
-func reason(fault *engine.ProbeError) string {
-	switch fault.Face {
-	case engine.FaceNaN:
-		return "serves null log-probabilities (NaN): " + fault.Detail
-	case engine.FaceUTF8:
-		return "serves " + fault.Detail
-	case engine.FaceDiffers:
-		return "does not repeat itself: " + fault.Detail
-	}
-	return "does not answer as it must: " + fault.Error()
 }
 
 // pause waits, or returns why ctx ended.
