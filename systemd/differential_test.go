@@ -115,15 +115,34 @@ func observe(t *testing.T, g *generator, work string, first, end int) []*observa
 		for name, text := range set.envFiles {
 			writeFile(t, filepath.Join(g.envDir, name), text)
 		}
-		u := &Unit{ID: set.name, FragmentPath: filepath.Join(units, set.fragment), SearchPath: m.searchPath}
-		if u, err = u.Rescan(); err != nil {
-			t.Fatal(err)
+		for name, target := range set.links {
+			if err := os.Symlink(target, filepath.Join(units, name)); err != nil {
+				t.Fatal(err)
+			}
 		}
+		u := &Unit{ID: set.name, FragmentPath: filepath.Join(units, set.fragment), SearchPath: m.searchPath}
 		observed = append(observed, &observation{set: set, unit: u, specifiers: specifiers, inherited: inherited,
 			noter: g.noter, inPath: g.inPath})
 	}
 	if err := m.Reload(limited(t)); err != nil {
 		t.Fatal(err)
+	}
+	listed := ListUnitFiles(m.searchPath)
+	for _, o := range observed {
+		if len(o.set.links) > 0 { // which of the links count only systemd tells
+			names, err := m.property(limited(t), unitPath(o.set.name), unitInterface, "Names")
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.unit.Names, _ = names.([]string)
+		}
+		if o.unit, err = o.unit.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		one, ok := listed.Unit(Listed{Name: o.set.name}, time.Now().Add(time.Hour))
+		if ok == (len(o.set.links) > 0) || ok && !slices.Equal(one.DropInPaths, o.unit.DropInPaths) {
+			t.Errorf("%s: told from the files: %v; %+v, a reload would find %q", o.set.name, ok, one, o.unit.DropInPaths)
+		}
 	}
 	for some := range slices.Chunk(observed, 100) {
 		startAll(t, m, some)
@@ -137,10 +156,11 @@ func observe(t *testing.T, g *generator, work string, first, end int) []*observa
 			o.result = "failed"
 		}
 		o.runs = runs(t, work, o.set.name)
-		if i%10 > 0 {
+		if i%10 == 0 {
+			checkReadings(t, o.unit, specifiers)
+		} else if len(o.set.links) == 0 && !o.set.prefixed() {
 			continue
 		}
-		checkReadings(t, o.unit, specifiers)
 		loaded, err := m.property(limited(t), unitPath(o.set.name), unitInterface, "DropInPaths")
 		if paths, _ := loaded.([]string); err != nil || len(paths) > 0 && !slices.Equal(paths, o.unit.DropInPaths) {
 			t.Errorf("%s: systemd merges %q (%v), we find %q", o.set.name, paths, err, o.unit.DropInPaths)
@@ -171,11 +191,14 @@ func startAll(t *testing.T, m *Manager, observed []*observation) {
 	}
 	group.Wait()
 	for {
-		busy, err := m.list(ctx, "ListUnitsByPatterns", []string{"active", "activating", "deactivating"}, []string{"gen-*"})
+		all, err := m.list(ctx, "ListUnitsByPatterns", []string{}, []string{"gen-*"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(busy) == 0 {
+		// One whose job still waits is inactive.
+		if !slices.ContainsFunc(all, func(u sdbus.UnitStatus) bool {
+			return u.JobId != 0 || u.ActiveState != "inactive" && u.ActiveState != "failed"
+		}) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -188,6 +211,9 @@ func removeGenerated(t *testing.T, observed []*observation) {
 	units := userUnitDir(t)
 	for _, o := range observed {
 		os.Remove(filepath.Join(units, o.set.fragment))
+		for name := range o.set.links {
+			os.Remove(filepath.Join(units, name))
+		}
 		for name := range o.set.dropIns {
 			os.RemoveAll(filepath.Dir(filepath.Join(units, name)))
 		}

@@ -11,6 +11,7 @@ import (
 
 // flaw is a bug of a reader, put into one stage of ours: what the others do is right.
 type flaw struct {
+	skip     func(o *observation, owner string) bool // the drop-ins in the folder of owner
 	order    func(paths []string)                    // of the drop-ins
 	bytes    func(text string) string                // of a file, before it is split into lines
 	line     func(line Line) (again Line, keep bool) // of a file, after that
@@ -21,6 +22,9 @@ type flaw struct {
 func readWith(bug flaw) reading {
 	return func(o *observation) (outcome, error) {
 		paths := slices.Clone(o.unit.DropInPaths)
+		if bug.skip != nil {
+			paths = slices.DeleteFunc(paths, func(path string) bool { return bug.skip(o, DropInOwner(path)) })
+		}
 		if bug.order != nil {
 			bug.order(paths)
 		}
@@ -130,6 +134,19 @@ func flawedReadings() map[string]flaw {
 		}},
 		"what is not UTF-8 is read": {bytes: func(text string) string { return strings.ToValidUTF8(text, "?") }},
 
+		"an instance has no drop-ins of a dash prefix": {skip: func(o *observation, owner string) bool {
+			return strings.Contains(o.unit.ID, "@") && strings.HasSuffix(owner, "-.service")
+		}},
+		"a dash prefix has no instances": {skip: func(o *observation, owner string) bool {
+			return strings.Contains(owner, "-@") && owner != o.unit.ID && owner != o.set.fragment
+		}},
+		"a link to a template is no name of an instance": {skip: func(o *observation, owner string) bool {
+			return o.set.links[owner] != "" && strings.Contains(owner, "@.")
+		}},
+		"a link to a link is no name": {skip: func(o *observation, owner string) bool {
+			target := o.set.links[owner]
+			return target != "" && o.set.links[target] != ""
+		}},
 		"drop-ins by folder":           {order: func(paths []string) { slices.Sort(paths) }},
 		"drop-ins the other way round": {order: slices.Reverse[[]string]},
 		"drop-ins without regard to case": {order: func(paths []string) {
@@ -147,6 +164,16 @@ func flawedReadings() map[string]flaw {
 			}
 		}},
 		"the first ExecStart= counts": {settings: func(s *Settings) { s.start = s.start[:min(1, len(s.start))] }},
+
+		"a file beyond .. is read": {line: func(line Line) (Line, bool) {
+			if line.Key == "EnvironmentFile" && strings.HasPrefix(line.Value, "/") {
+				line.Value = filepath.Clean(line.Value)
+			}
+			return line, true
+		}},
+		"[[:alpha:]] is a set of letters":         inValues("[[:alpha:]]", "[:alph]", "EnvironmentFile"),
+		"a ] at the beginning of a set closes it": inValues("[]t-]", "[]]t-]", "EnvironmentFile"),
+		"[[.o.]] is not known":                    inValues("[[.o.]]", "[.]", "EnvironmentFile"),
 
 		"%% is not halved":                           inValues("%%", "%%%%", "Environment", "ExecStart"),
 		"%h is not known":                            inValues("%h", "%%h", "Environment", "ExecStart"),
