@@ -24,12 +24,13 @@ func (h *Host) consent(ctx context.Context, unit, act string, check func(*sessio
 		return err
 	}
 	if s.release != nil {
-		if s.notes, err = h.recover(ctx, s.m, s.unit); err != nil {
+		settled, err := h.recover(ctx, s.m, s.unit)
+		if err != nil {
 			s.end()
 			return fmt.Errorf("%s: %w", act, err)
 		}
-		if len(s.notes) > 0 {
-			s.loaded = nil
+		if len(settled) > 0 {
+			s.notes, s.loaded = append(s.notes, settled...), nil
 		}
 	}
 	notes := s.notes

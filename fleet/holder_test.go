@@ -21,13 +21,13 @@ func TestLockedBy(t *testing.T) {
 // Who waits in vain for a command that hangs is told which it is.
 func TestLockUnitNamesTheHolder(t *testing.T) {
 	h := &Host{UnitDir: t.TempDir(), LockWait: 20 * time.Millisecond}
-	done, err := h.lockUnit(t.Context(), "u.service")
+	done, _, err := h.lockUnit(t.Context(), "u.service")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer done()
 	told := holder("/proc", h.dropInDir("u.service")) // not on every file system
-	_, err = h.lockUnit(t.Context(), "u.service")
+	_, _, err = h.lockUnit(t.Context(), "u.service")
 	if !errors.Is(err, ErrBusy) || told != "" && !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
 		t.Errorf("held by this process: %v", err)
 	}

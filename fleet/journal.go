@@ -163,18 +163,18 @@ func parseJournal(data []byte) []entry {
 	}
 }
 
-// append adds one line. The state folder itself is locked meanwhile, since services share the file.
+// append adds one line. A lock that is nobody else's is held meanwhile, since services share the file.
 func (j journal) append(ctx context.Context, e entry) error {
 	if err := atomicfile.MkdirAll(j.dir, 0o700); err != nil {
 		return fmt.Errorf("make the state folder: %w", err)
 	}
-	dir, err := filepath.EvalSymlinks(j.dir)
+	path, err := stateLock(j.dir, journalName)
 	if err != nil {
-		return fmt.Errorf("find the state folder: %w", err)
+		return fmt.Errorf("lock the journal: %w", err)
 	}
-	lock, err := lockDir(ctx, dir)
+	lock, err := lockDir(ctx, path)
 	if err != nil {
-		return fmt.Errorf("lock the state folder: %w", err)
+		return fmt.Errorf("lock the journal: %w", err)
 	}
 	defer lock.release()
 	line, err := json.Marshal(e)

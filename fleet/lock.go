@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,14 +18,14 @@ import (
 // lockPoll is how often a held lock is tried again.
 const lockPoll = 10 * time.Millisecond
 
-// dirLock is an exclusive flock on a folder. The kernel frees it when the process ends, however it ends.
+// dirLock is an exclusive flock on a folder or a file. The kernel frees it when the process ends, however it ends.
 type dirLock struct {
 	dir  *os.File
 	path string
 }
 
-// lockDir waits for the lock of a folder until ctx ends. After the wait it checks that the path is still the
-// folder it locked, since whoever held the lock may have removed it. The folder must not be a link.
+// lockDir waits for the lock of a folder, or of a file, until ctx ends. After the wait it checks that the path is still
+// what it locked, since whoever held the lock may have removed it. The path must not be a link.
 func lockDir(ctx context.Context, path string) (*dirLock, error) {
 	for {
 		lock, held, err := tryLockDir(path)
@@ -44,7 +45,7 @@ func lockDir(ctx context.Context, path string) (*dirLock, error) {
 
 // tryLockDir takes the lock at once or returns nil; held then tells whether somebody else has it.
 func tryLockDir(path string) (lock *dirLock, held bool, err error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -83,44 +84,57 @@ func (h *Host) lockWait() time.Duration {
 	return h.LockWait
 }
 
-// lockUnit takes the lock of a unit's drop-in folder, making the folder where it is missing. done releases it
-// and removes a folder that is empty again. It waits up to h.LockWait; the error then wraps [ErrBusy].
-func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err error) {
-	dir := h.dropInDir(unit)
+// lockUnit takes the lock of a unit: the one in the state folder, where there is one, and that of the unit's drop-in
+// folder, which it makes where it is missing. done releases both and removes a folder that is empty again. It waits up
+// to h.LockWait; the error then wraps [ErrBusy]. note says what a stranger does to the folder.
+func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), note string, err error) {
 	busy := fmt.Errorf("%w: another switch, restart or rollback of %s is under way", ErrBusy, unit)
 	ctx, cancel := context.WithTimeoutCause(ctx, h.lockWait(), busy)
 	defer cancel()
-	made := false
+	var own *dirLock
+	if path, err := stateLock(h.StateDir, unit); err != nil {
+		h.log().Info("without the lock in the state folder", "unit", unit, "error", err) // a rollback needs no state folder
+	} else {
+		h.tellHolder(path, unit)
+		if own, err = lockDir(ctx, path); err != nil {
+			return nil, "", fmt.Errorf("lock %s: %w", unit, h.namingHolder(err, path))
+		}
+	}
+	done, note, err = h.lockDropIns(ctx, unit, own)
+	if err != nil && own != nil {
+		own.release()
+	}
+	return done, note, err
+}
+
+// lockDropIns locks a unit's drop-in folder; own is the lock in the state folder, which is released with it.
+func (h *Host) lockDropIns(ctx context.Context, unit string, own *dirLock) (done func(), note string, err error) {
+	dir, made := h.dropInDir(unit), false
 	for {
 		info, err := os.Lstat(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
-				return nil, fmt.Errorf("make the drop-in folder of %s: %w", unit, unwritable(h.UnitDir, err))
+				return nil, "", fmt.Errorf("make the drop-in folder of %s: %w", unit, unwritable(h.UnitDir, err))
 			}
 			made = true
 		case err != nil:
-			return nil, fmt.Errorf("look at the drop-in folder of %s: %w", unit, err)
+			return nil, "", fmt.Errorf("look at the drop-in folder of %s: %w", unit, err)
 		case info.Mode()&fs.ModeSymlink != 0:
-			return nil, fmt.Errorf("%w: %s is a link, which systemd may not follow and this program does not write through", ErrRefused, dir)
+			return nil, "", fmt.Errorf("%w: %s is a link, which systemd may not follow and this program does not write through", ErrRefused, dir)
+		case !info.IsDir():
+			return nil, "", fmt.Errorf("lock the drop-in folder of %s: %w", unit, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
 		}
-		lock, held, err := tryLockDir(dir)
-		if held {
-			h.progress("waiting for %s, which works on %s", or(holder(h.proc(), dir), "another command"), unit)
-		}
-		if err == nil && lock == nil {
-			lock, err = lockDir(ctx, dir)
-		}
+		h.tellHolder(dir, unit)
+		lock, stranger, err := h.lockFolder(ctx, dir, own != nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // whoever held it has removed it
 		}
-		if errors.Is(err, ErrBusy) {
-			if who := holder(h.proc(), dir); who != "" {
-				err = fmt.Errorf("%w: %s holds it", err, who)
-			}
-		}
 		if err != nil {
-			return nil, fmt.Errorf("lock the drop-in folder of %s: %w", unit, err)
+			return nil, "", fmt.Errorf("lock the drop-in folder of %s: %w", unit, h.namingHolder(err, dir))
+		}
+		if stranger != "" {
+			note = fmt.Sprintf("the folder %s is locked by %s, which has no business there: it was not waited for", dir, stranger)
 		}
 		return func() {
 			// Only a folder that this program may have made is removed, and only while the lock is held; rmdir
@@ -128,7 +142,28 @@ func (h *Host) lockUnit(ctx context.Context, unit string) (done func(), err erro
 			if made && os.Remove(dir) == nil {
 				_ = atomicfile.SyncDir(filepath.Dir(dir))
 			}
-			lock.release()
-		}, nil
+			for _, l := range []*dirLock{lock, own} {
+				if l != nil {
+					l.release()
+				}
+			}
+		}, note, nil
 	}
+}
+
+// tellHolder says who has a lock that is about to be waited for.
+func (h *Host) tellHolder(path, unit string) {
+	if lock, held, err := tryLockDir(path); lock != nil {
+		lock.release()
+	} else if held && err == nil {
+		h.progress("waiting for %s, which works on %s", or(holder(h.proc(), path), "another command"), unit)
+	}
+}
+
+// namingHolder adds to the error of a wait that was too long who has the lock.
+func (h *Host) namingHolder(err error, path string) error {
+	if who := holder(h.proc(), path); who != "" && errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%w: %s holds it", err, who)
+	}
+	return err
 }

@@ -17,7 +17,7 @@ func TestLockUnit(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			done, err := h.lockUnit(t.Context(), "u.service")
+			done, _, err := h.lockUnit(t.Context(), "u.service")
 			if err != nil {
 				t.Error(err)
 				return
@@ -39,7 +39,7 @@ func TestLockUnit(t *testing.T) {
 
 func TestLockUnitKeepsFiles(t *testing.T) {
 	h := &Host{UnitDir: t.TempDir()}
-	done, err := h.lockUnit(t.Context(), "u.service")
+	done, _, err := h.lockUnit(t.Context(), "u.service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestLockUnitKeepsFiles(t *testing.T) {
 	if err := os.Mkdir(h.dropInDir("v.service"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if done, err = h.lockUnit(t.Context(), "v.service"); err != nil {
+	if done, _, err = h.lockUnit(t.Context(), "v.service"); err != nil {
 		t.Fatal(err)
 	}
 	done()
@@ -66,20 +66,20 @@ func TestLockUnitKeepsFiles(t *testing.T) {
 
 func TestLockUnitBusy(t *testing.T) {
 	h := &Host{UnitDir: t.TempDir(), LockWait: 30 * time.Millisecond}
-	done, err := h.lockUnit(t.Context(), "u.service")
+	done, _, err := h.lockUnit(t.Context(), "u.service")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.lockUnit(t.Context(), "u.service"); !errors.Is(err, ErrBusy) {
+	if _, _, err := h.lockUnit(t.Context(), "u.service"); !errors.Is(err, ErrBusy) {
 		t.Errorf("held by another: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.lockUnit(ctx, "u.service"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrBusy) {
+	if _, _, err := h.lockUnit(ctx, "u.service"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrBusy) {
 		t.Errorf("cancelled: %v", err)
 	}
 	done()
-	if done, err = h.lockUnit(t.Context(), "u.service"); err != nil {
+	if done, _, err = h.lockUnit(t.Context(), "u.service"); err != nil {
 		t.Fatal(err)
 	}
 	done()
@@ -91,7 +91,7 @@ func TestLockUnitRefusesALink(t *testing.T) {
 	if err := os.Symlink(dotfiles, h.dropInDir("u.service")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.lockUnit(t.Context(), "u.service"); !errors.Is(err, ErrRefused) {
+	if _, _, err := h.lockUnit(t.Context(), "u.service"); !errors.Is(err, ErrRefused) {
 		t.Errorf("a linked folder: %v", err)
 	}
 }

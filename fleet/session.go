@@ -112,8 +112,9 @@ func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 	if dry {
 		return nil
 	}
-	if s.notes, err = h.recover(ctx, s.m, s.unit); len(s.notes) > 0 {
-		s.loaded = nil
+	settled, err := h.recover(ctx, s.m, s.unit)
+	if len(settled) > 0 {
+		s.notes, s.loaded = append(s.notes, settled...), nil
 	}
 	return err
 }
@@ -121,9 +122,12 @@ func (s *session) open(ctx context.Context, unit string, dry bool) (err error) {
 // lock takes the unit's lock.
 func (s *session) lock(ctx context.Context) error {
 	s.unlock()
-	release, err := s.h.lockUnit(ctx, s.unit)
+	release, note, err := s.h.lockUnit(ctx, s.unit)
 	if err == nil {
 		s.release = release
+	}
+	if note != "" && !slices.Contains(s.notes, note) {
+		s.notes = append(s.notes, note)
 	}
 	return err
 }

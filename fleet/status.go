@@ -39,6 +39,9 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 		return nil, fmt.Errorf("read the services: %w", err)
 	}
 	pl, out := h.place(), make([]*Service, len(units))
+	if pl.inherited, err = m.Environment(ctx); err != nil {
+		return nil, fmt.Errorf("read the services: %w", err)
+	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(asking)
 	for i, unit := range units {
@@ -107,10 +110,10 @@ func (h *Host) settle(ctx context.Context, m *systemd.Manager, unit string) (not
 		}
 		return notes
 	}
-	lock, _, err := tryLockDir(h.dropInDir(unit))
+	free, err := h.tryLockUnit(unit)
 	switch {
-	case err == nil && lock != nil:
-		defer lock.release()
+	case err == nil && free != nil:
+		defer free()
 		notes, err = h.recover(ctx, m, unit)
 	case errors.Is(err, fs.ErrNotExist): // no file of ours is left, which may not be loaded
 		var entries []entry
@@ -151,6 +154,9 @@ func (h *Host) read(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 // present describes a unit that has been read, and its processes.
 func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInfo, health string) *Service {
 	u := v.loaded
+	if live == nil && u.ActiveState == "active" && u.MainPID > 0 && h.Scope == systemd.ScopeSystem && os.Geteuid() != 0 {
+		live = &Live{Unreadable: true} // the kernel hides the processes of others (hidepid)
+	}
 	armed, disk := v.armedPackage(), v.onDisk.pkg(v.place)
 	if !strayOf(v.settings, v.place, v.loaded.ExecStart, v.onDisk).isZero() {
 		disk = PackageRef{}
@@ -261,12 +267,8 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	case s.RestartPending:
 		s.warn("a restart is pending and the unit says Restart=no: a crash would leave it stopped, and start nothing")
 	}
-	if all := v.armed.packages(v.place); len(all) > 1 {
-		names := make([]string, len(all))
-		for i, p := range all {
-			names[i] = p.Name
-		}
-		s.warn("its variables point into several packages: %s", strings.Join(names, ", "))
+	if names := v.named(); len(names) > 1 {
+		s.warn("its variables and its command point into several packages: %s", strings.Join(names, ", "))
 	}
 	if !v.astray.isZero() {
 		s.warn("%s, though %s names %s: the next start runs no package; %s", v.astray, v.armed.namer(v.place), v.armed.pkg(v.place).Name, v.astray.remedy())
@@ -283,6 +285,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		}
 		if l.Main != nil && l.Child != nil && l.Main.Package != l.Child.Package && l.Child.Package != "" {
 			s.warn("the main process runs from %s and its server from %s", orNothing(l.Main.Package), l.Child.Package)
+		}
+		for _, p := range l.others {
+			s.warn("process %d runs from %s too", p.PID, p.Package)
 		}
 		for _, p := range []*Process{l.Main, l.Child} {
 			if p != nil && p.outside {
