@@ -45,6 +45,8 @@ const (
 	restartFree    = "free"
 )
 
+var scopes = []string{string(systemd.ScopeUser), string(systemd.ScopeSystem)}
+
 // policies in rising order of strictness.
 var policies = []string{restartFree, restartConfirm, restartGrant}
 
@@ -95,7 +97,7 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 		return c, fmt.Errorf("read the configuration: %w", err)
 	default:
 		if err := v.ReadConfig(strings.NewReader(string(text))); err != nil {
-			return c, usagef("configuration %s: %w", file, err)
+			return c, usagef("configuration %s: %s", file, configProblem(err))
 		}
 	}
 	for _, key := range v.AllKeys() {
@@ -105,12 +107,33 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	}
 	decode := viper.DecodeHook(mapstructure.DecodeHookFuncType(timeHook))
 	if err := v.UnmarshalExact(&c, decode); err != nil {
-		return c, usagef("configuration %s: %w", file, err)
+		return c, usagef("configuration %s: %s", file, configProblem(err))
+	}
+	if a.override("scope", flags) == "" && !slices.Contains(scopes, c.Scope) {
+		return c, usagef("configuration %s: scope is %q: it is %s", file, c.Scope, strings.Join(scopes, " or "))
 	}
 	if !slices.Contains(policies, c.Restart) {
 		return c, usagef("configuration %s: restart is %q: it is confirm, grant or free", file, c.Restart)
 	}
 	return c, nil
+}
+
+// configProblem is what the readers of the file say, on one line. That of YAML leaves the number of the first line out.
+func configProblem(err error) string {
+	if inner := errors.Unwrap(err); inner != nil {
+		if _, ok := err.(viper.ConfigParseError); ok {
+			err = inner
+		}
+	}
+	text := err.Error()
+	if _, after, ok := strings.Cut(text, "error(s):"); ok {
+		text = after
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if yaml, ok := strings.CutPrefix(text, "yaml: "); ok && !strings.Contains(yaml, "line ") {
+		text = "yaml: line 1: " + yaml
+	}
+	return text
 }
 
 // timeHook reads a time, which has a unit: a bare number would be taken for nanoseconds.
