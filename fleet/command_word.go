@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/systemd"
@@ -59,12 +61,58 @@ func (v *view) armedPackage() PackageRef {
 			return ref
 		}
 	}
+	if ref := v.overridden(); !ref.isZero() {
+		return ref
+	}
 	if ref := v.armed.pkg(v.place); !ref.isZero() {
 		return ref
 	}
 	for _, word := range v.words() {
-		if ref, ok := v.place.inWord(word.Value); ok && word.Setting == "ExecStart" {
+		if ref, ok := v.place.inText(word.Value); ok && word.Setting == "ExecStart" {
 			return ref
+		}
+	}
+	return PackageRef{}
+}
+
+// inText finds the package that a word names: as a whole, or by a path somewhere in it, as in a shell's command.
+func (p *place) inText(word string) (PackageRef, bool) {
+	if ref, ok := p.inWord(word); ok {
+		return ref, true
+	}
+	for _, s := range p.spans(word) {
+		return p.at(word[s.from:s.to])
+	}
+	return PackageRef{}, false
+}
+
+// named lists the packages that the variables and the command name.
+func (v *view) named() []string {
+	var names []string
+	add := func(ref PackageRef) {
+		if !ref.isZero() && !slices.Contains(names, ref.Name) {
+			names = append(names, ref.Name)
+		}
+	}
+	for _, ref := range v.armed.packages(v.place) {
+		add(ref)
+	}
+	for _, word := range v.words() {
+		if ref, ok := v.place.inText(word.Value); ok && word.Setting == "ExecStart" {
+			add(ref)
+		}
+	}
+	return names
+}
+
+// overridden is the package of the server's variable where the command itself sets that, as env does.
+func (v *view) overridden() PackageRef {
+	for _, command := range v.loaded.ExecStart {
+		for _, arg := range command.Argv {
+			if value, ok := strings.CutPrefix(arg, serverVariable+"="); ok {
+				ref, _ := v.place.inValue(value)
+				return ref
+			}
 		}
 	}
 	return PackageRef{}
@@ -90,3 +138,16 @@ func (v *view) of(file string) string {
 }
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// inherits is the server's variable that a front end gets from the manager alone, where that names a package.
+func (v *view) inherits() (Assignment, bool) {
+	value, ok := v.place.inherited[serverVariable]
+	if !ok || slices.Contains(v.settings.Keys(), serverVariable) {
+		return Assignment{}, false
+	}
+	_, in := v.place.inValue(value)
+	front := slices.ContainsFunc(v.loaded.ExecStart, func(c systemd.Command) bool {
+		return filepath.Base(c.Path) == "1bit" && slices.Contains(c.Argv, "serve")
+	})
+	return Assignment{serverVariable, value}, in && (front || startsBy(v.loaded.ExecStart, serverVariable))
+}

@@ -44,6 +44,7 @@ func (h *Host) look(ctx context.Context, m *systemd.Manager) (*look, error) {
 	group.Go(func() (err error) { l.loaded, err = m.Loaded(gctx); return err })
 	l.since = m.LoadedSince()
 	group.Go(func() (err error) { l.specs, err = m.Specifiers(gctx); return err })
+	group.Go(func() (err error) { l.place.inherited, err = m.Environment(gctx); return err })
 	group.Go(func() (err error) {
 		l.pids, err = systemd.ProcessesByService(h.proc(), h.cgroup(), m.ControlGroup())
 		return err

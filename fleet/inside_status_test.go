@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,44 @@ func testStatusWords(t *testing.T, in *inside) {
 		s.remove(s.unit + ".d/hrx.conf")
 		s.says("drop-in removed", s.status(), "something else than the manager has loaded", "LD_LIBRARY_PATH is nothing in the files", "reload by anybody")
 		s.write(s.unit+".d/hrx.conf", library)
+	})
+	t.Run("what a command says itself", func(t *testing.T) {
+		const one, two = "%h/.local/share/1bit-hrx-aaa0001/hrx/llama/", "%h/.local/share/1bit-hrx-bbb0002/hrx/llama/"
+		for text, want := range map[string]string{
+			"ExecStart=/bin/sh -c 'cd /tmp; exec " + one + "bin/llama-server -m x'\n":                                                                 "hrx-aaa0001",
+			"ExecStart=/bin/sh -c 'exec " + one + "bin/other -m x'\n":                                                                                 "hrx-aaa0001",
+			"Environment=ONEBIT_LLAMA_SERVER=" + one + "bin/llama-server\nExecStart=/usr/bin/env ONEBIT_LLAMA_SERVER=" + two + "bin/llama-server x\n": "hrx-bbb0002",
+			"Environment=LD_LIBRARY_PATH=" + one + "lib\nExecStart=" + two + "bin/llama-server\n":                                                     "hrx-bbb0002",
+		} {
+			t.Run(want, func(t *testing.T) {
+				s, _, _, _ := in.written(t, "said.service", "[Service]\n"+text, nil)
+				now := s.status()
+				if now.Armed == nil || now.Armed.Package != want {
+					t.Errorf("%s: %s", text, show(now))
+				}
+				if strings.Contains(text, "aaa0001") && strings.Contains(text, "bbb0002") {
+					s.says(text, now, "several packages: hrx-aaa0001, hrx-bbb0002")
+				}
+			})
+		}
+	})
+	t.Run("what the manager hands to everybody", func(t *testing.T) {
+		variable := "ONEBIT_LLAMA_SERVER=" + in.pkgs["bbb0002"].Path + "/hrx/llama/bin/llama-server"
+		if out, err := exec.Command("systemctl", "--user", "set-environment", variable).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		t.Cleanup(func() { exec.Command("systemctl", "--user", "unset-environment", "ONEBIT_LLAMA_SERVER").Run() })
+		s, _, _, _ := in.written(t, "given.service", "[Service]\nExecStart=/bin/sleep 60\n", nil)
+		if result, err := in.m.Start(t.Context(), s.unit); err != nil || result != "done" {
+			t.Fatalf("%s, %v", result, err)
+		}
+		if now := s.status(); now.Armed != nil || now.Live == nil || now.Live.Main.Package != "" {
+			t.Errorf("a service of nothing: %s", show(now))
+		}
+		front, _, _, _ := in.written(t, "given-front.service", "[Service]\nExecStart=/usr/bin/1bit serve -m x\n", nil)
+		if now := front.status(); now.Armed == nil || now.Armed.Package != "hrx-bbb0002" {
+			t.Errorf("a front end: %s", show(now))
+		}
 	})
 	t.Run("masked, and none of ours", func(t *testing.T) {
 		s, _, _, _ := in.written(t, "none.service", "[Service]\nExecStart=/usr/bin/llama-server --port 1\n", nil)

@@ -18,6 +18,8 @@ type place struct {
 	stores []*store.Store
 	roots  []string // folders whose 1bit-… entries are packages
 
+	inherited map[string]string // what the manager hands to every process; nil where that was not asked
+
 	mu    sync.Mutex
 	known map[string]*store.Package // by folder; nil for one that the store does not know
 }
@@ -151,12 +153,18 @@ func liveOf(procs []procInfo, mainPID int, pl *place, keys []string) *Live {
 			continue
 		}
 		ref, ok := pl.inEnv(p.env, keys)
-		if !ok || pl.outsider(p) != "" {
+		if !ok || pl.engine(p) != "" { // an engine's program starts no server: it is one
 			ref, _ = pl.inProcess(p)
 		}
 		l.Main = pl.newProcess(p, ref)
 	}
 	l.Child = childOf(others, mainPID, pl, keys)
+	for _, p := range others {
+		ref, ok := pl.inProcess(p)
+		if ok && l.Child != nil && p.pid != l.Child.PID && ref.Name != l.Child.Package {
+			l.others = append(l.others, pl.newProcess(p, ref))
+		}
+	}
 	return l
 }
 
@@ -198,18 +206,25 @@ func (pl *place) newProcess(p procInfo, ref PackageRef) *Process {
 	return q
 }
 
-// outsider is the engine's program that a process is, also by way of a loader or a script's interpreter, where that
-// lies in no package, whatever its libraries and its variables say; else "".
+// outsider is the engine's program that a process is, where that lies in no package, whatever its libraries and its
+// variables say; else "".
 func (p *place) outsider(q procInfo) string {
-	for _, path := range append([]string{q.exe}, q.argv[:min(5, len(q.argv))]...) {
-		path, _ = undeleted(path)
-		if !filepath.IsAbs(path) || !engineProgram(path) {
-			continue
-		}
-		if _, in := p.at(path); in {
-			return ""
-		}
+	path := p.engine(q)
+	if _, in := p.at(path); in {
+		return ""
+	}
+	return path
+}
+
+// engine is the engine's program that a process is, also by way of a loader or a script's interpreter; else "".
+func (p *place) engine(q procInfo) string {
+	if path, _ := undeleted(q.exe); engineProgram(path) {
 		return path
+	}
+	for i, path := range q.argv[:min(5, len(q.argv))] {
+		if path, _ = undeleted(path); filepath.IsAbs(path) && engineProgram(path) && started(q.argv[:i]) {
+			return path
+		}
 	}
 	return ""
 }
@@ -231,7 +246,7 @@ func (p *place) inEnv(env []string, keys []string) (PackageRef, bool) {
 	}
 	for _, assignment := range env {
 		key, value, _ := strings.Cut(assignment, "=")
-		if slices.Contains(ambient, key) {
+		if given, ok := p.inherited[key]; slices.Contains(ambient, key) || ok && given == value {
 			continue
 		}
 		if ref, ok := p.inValue(value); ok {
@@ -242,7 +257,7 @@ func (p *place) inEnv(env []string, keys []string) (PackageRef, bool) {
 }
 
 // ambient are variables that say where a process is or what called it, not what it runs.
-var ambient = []string{"PWD", "OLDPWD", "_", "HOME"}
+var ambient = []string{"PWD", "OLDPWD", "_", "HOME", "PATH"}
 
 // inProcess finds the package that a process runs from: its program, its mapped files, its arguments.
 func (p *place) inProcess(q procInfo) (PackageRef, bool) {
@@ -286,7 +301,7 @@ func (l *Live) only(ref PackageRef) bool {
 	if l == nil {
 		return false
 	}
-	for _, p := range []*Process{l.Main, l.Child} {
+	for _, p := range append([]*Process{l.Main, l.Child}, l.others...) {
 		if p != nil && p.outside || p != nil && p.Package != "" && !ref.same(PackageRef{p.Package, p.digest, p.Path}) {
 			return false
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 func TestLive(t *testing.T) {
@@ -54,6 +56,30 @@ func TestLive(t *testing.T) {
 		if l.Child != nil && l.Child.PID != tt.childPID {
 			t.Errorf("%s: child is process %d, want %d", tt.name, l.Child.PID, tt.childPID)
 		}
+	}
+	// An engine that is started directly is what it is; what the manager hands to everybody is no evidence.
+	if l := liveOf([]procInfo{{pid: 1, exe: b + "/llama-server", env: []string{"LD_LIBRARY_PATH=" + a + "/lib"}}}, 1, pl, []string{"LD_LIBRARY_PATH"}); l.Main.Package != "hrx-b" {
+		t.Errorf("an engine with the libraries of another: %+v", l.Main)
+	}
+	pl.inherited = map[string]string{"GIVEN": a + "/s", serverVariable: b + "/s"}
+	given := procInfo{pid: 1, exe: "/usr/bin/sleep", env: []string{"PATH=" + a + ":/usr/bin", "GIVEN=" + a + "/s", serverVariable + "=" + b + "/s"}}
+	if l := liveOf([]procInfo{given}, 1, pl, nil); l.Main.Package != "" {
+		t.Errorf("by the manager's own environment: %+v", l.Main)
+	}
+	if l := liveOf([]procInfo{given}, 1, pl, []string{serverVariable}); l.Main.Package != "hrx-b" {
+		t.Errorf("a front end by the manager's variable: %+v", l.Main)
+	}
+	pl.inherited = nil
+	// Of several servers none hides another.
+	two := liveOf([]procInfo{main, {pid: 2, parent: 1, since: at(2), exe: a + "/s"}, {pid: 3, parent: 1, since: at(3), exe: b + "/s"}}, 1, pl, []string{serverVariable})
+	if refA, _ := pl.at(a); two.Child.Package != "hrx-a" || two.only(refA) || len(two.others) != 1 {
+		t.Errorf("two servers: %+v", two)
+	}
+	// A unit without a main process can need a restart too.
+	refA, _ := pl.at(a)
+	if u := (&systemd.Unit{ActiveState: "active"}); !pending(u, liveOf([]procInfo{loader}, 0, pl, nil), refA) ||
+		pending(u, liveOf([]procInfo{{pid: 3, exe: a + "/s"}}, 0, pl, nil), refA) {
+		t.Error("restart pending without a main process")
 	}
 	if l := liveOf(nil, 0, pl, nil); l != nil {
 		t.Errorf("nothing runs, got %+v", l)

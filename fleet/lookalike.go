@@ -55,7 +55,7 @@ func engineCommand(commands []systemd.Command) (program, why string) {
 		}
 		for i, word := range words {
 			front := filepath.Base(word) == "1bit" && slices.Contains(words[i+1:], "serve")
-			if front || engineProgram(word) {
+			if (front || engineProgram(word)) && started(words[:i]) {
 				return word, fmt.Sprintf("ExecStart= starts %s", word)
 			}
 		}
@@ -63,10 +63,32 @@ func engineCommand(commands []systemd.Command) (program, why string) {
 	return "", ""
 }
 
+// starters are the programs that start what their arguments name, as far as engines are started by them.
+var starters = []string{"sh", "bash", "dash", "env", "exec", "nice", "ionice", "chrt", "taskset", "numactl", "stdbuf", "setsid", "timeout",
+	"unshare", "systemd-run", "sudo", "runuser", "gdb", "strace"}
+
+// started tells whether the word behind others of a command is a program that it starts, and not what a program such as
+// pgrep or tail is to look at: the first word of a command, of a shell's command, or of a starter's.
+func started(before []string) bool {
+	if len(before) == 0 {
+		return true
+	}
+	for _, word := range before {
+		base := filepath.Base(word)
+		if slices.Contains(starters, base) || strings.HasPrefix(base, "ld-linux") || strings.HasPrefix(base, "ld.so") {
+			return true
+		}
+	}
+	return false
+}
+
 // engineProcess names the engine's program that a process is.
 func engineProcess(p procInfo) (string, bool) {
-	for _, path := range append([]string{p.exe}, p.argv[:min(3, len(p.argv))]...) {
-		if engineProgram(path) {
+	if path, _ := undeleted(p.exe); engineProgram(path) {
+		return path, true
+	}
+	for i, path := range p.argv[:min(3, len(p.argv))] {
+		if engineProgram(path) && started(p.argv[:i]) {
 			path, _ = undeleted(path)
 			return path, true
 		}

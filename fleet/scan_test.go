@@ -64,6 +64,10 @@ func TestEngineCommand(t *testing.T) {
 		{[]string{"/usr/bin/env", "A=1", "llama-bench"}, "llama-bench"},
 		{[]string{"/home/x/bin/1bit", "--scope", "user", "serve"}, "/home/x/bin/1bit"},
 		{[]string{"/home/x/bin/1bit", "pkg", "status"}, ""},
+		{[]string{"/usr/bin/pgrep", "llama-server"}, ""},
+		{[]string{"/usr/bin/tail", "-F", "/var/log/llama-server"}, ""},
+		{[]string{"/usr/bin/podman", "run", "ghcr.io/x/llama-server"}, ""},
+		{[]string{"/usr/bin/nice", "-n", "5", "/x/llama-server"}, "/x/llama-server"},
 		{[]string{"/usr/bin/tail", "-f", "/var/log/llama-server.log"}, ""},
 		{[]string{"/z/zinc/hip/bin/zinc"}, "/z/zinc/hip/bin/zinc"},
 	} {
@@ -83,6 +87,9 @@ func TestEngineCommand(t *testing.T) {
 	name, ok := engineProcess(procInfo{exe: "/lib/ld.so", argv: []string{"/lib/ld.so", "/x/llama-server (deleted)"}})
 	if !ok || name != "/x/llama-server" {
 		t.Errorf("through the loader it is %q %v", name, ok)
+	}
+	if _, ok := engineProcess(procInfo{exe: "/usr/bin/tail", argv: []string{"tail", "-F", "/var/log/llama-server"}}); ok {
+		t.Error("tail is an engine")
 	}
 	if _, ok := engineProcess(procInfo{exe: "/usr/bin/sleep", argv: []string{"sleep", "1"}}); ok {
 		t.Error("sleep is an engine")

@@ -62,8 +62,15 @@ func (v *view) fill(h *Host) error {
 	}
 	v.onDisk = ofSettings(v.settings, v.place)
 	v.armed = v.onDisk
+	if given, ok := v.inherits(); ok {
+		v.onDisk = append(v.onDisk, given)
+		v.armed = v.onDisk
+	}
 	if !v.same {
 		v.armed = inEnvironment(loadedEnvironment(v.loaded), v.place)
+		if given, ok := v.inherits(); ok {
+			v.armed = append(v.armed, given)
+		}
 		v.astray = v.loadedStray()
 	} else {
 		v.astray = strayOf(v.settings, v.place, v.loaded.ExecStart, v.armed)
