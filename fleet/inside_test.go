@@ -90,7 +90,6 @@ func runInside(t *testing.T) {
 		"a server in no package":                testStray,
 		"a link to a package":                   testPinned,
 		"what status says":                      testStatusWords,
-		"what status says":                      testStatusWords,
 		"adopt: spellings":                      testAdoptSpellings,
 		"adopt: refusals":                       testAdoptRefusals,
 		"adopt: drift":                          testAdoptDrift,
