@@ -71,7 +71,7 @@ func (a *app) runPkgList(ctx context.Context, opts pkgListOptions) error {
 			row = append(row, carriedWord(l.Fix.Carried), l.Fix.How)
 		}
 		doc.Packages = append(doc.Packages, l)
-		rows = append(rows, append(row, or(join(l.UsedBy), "-")))
+		rows = append(rows, append(row, usedByText(l.UsedBy)))
 	}
 	return a.show(doc, func(w io.Writer) error {
 		var err error
@@ -87,6 +87,15 @@ func (a *app) runPkgList(ctx context.Context, opts pkgListOptions) error {
 		}
 		return err
 	})
+}
+
+// usedByText names the first uses of a package; -o json has all.
+func usedByText(uses []string) string {
+	const most = 2
+	if len(uses) > most+1 {
+		return fmt.Sprintf("%s and %d more", join(uses[:most]), len(uses)-most)
+	}
+	return or(join(uses), "-")
 }
 
 // fixOf is what a package says of a fix; one that says nothing leaves it unknown.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,9 +113,18 @@ func (h *Host) loadDeadline() time.Duration {
 // dropInDir is the folder of our files for a unit.
 func (h *Host) dropInDir(unit string) string { return filepath.Join(h.UnitDir, unit+".d") }
 
+// otherUnits are the kinds of unit that are no services.
+var otherUnits = [...]string{".timer", ".socket", ".target", ".path", ".mount", ".automount", ".slice", ".scope", ".swap", ".device"}
+
 // unitName completes a name as systemctl does and refuses what cannot be the name of a service: the name becomes
 // part of a path.
 func unitName(name string) (string, error) {
+	if base := filepath.Base(name); strings.Contains(name, "/") {
+		return "", fmt.Errorf("%w: %q is a path: name the service itself, such as %s", systemd.ErrNoUnit, name, strings.TrimSuffix(base, ".service"))
+	}
+	if kind := filepath.Ext(name); slices.Contains(otherUnits[:], kind) {
+		return "", fmt.Errorf("%w: %q is a %s, and only services run a package: name the service", systemd.ErrNoUnit, name, kind[1:])
+	}
 	full := name
 	if !strings.HasSuffix(full, ".service") {
 		full += ".service"

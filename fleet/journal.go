@@ -300,6 +300,9 @@ func (h *Host) History(ctx context.Context, unit string) ([]Record, error) {
 		return nil, err
 	}
 	entries, err := h.journal().entries(string(h.Scope), unit)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("read the history of %s: %w: ask as the account that acts on it (sudo for a unit of the system)", unit, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +317,7 @@ func (h *Host) History(ctx context.Context, unit string) ([]Record, error) {
 	defer m.Close()
 	u, err := m.Unit(ctx, unit)
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", unit, err)
+		return nil, fmt.Errorf("read the history of %s: %w", unit, h.noUnit(err, unit))
 	}
 	if entries, err = h.journal().entries(string(h.Scope), u.ID); err != nil {
 		return nil, err

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
@@ -90,13 +93,31 @@ func (h *Host) uses(t *unitTree, unit *systemd.Unit, pl *place) error {
 		return err
 	}
 	if live != nil {
-		for _, p := range []*Process{live.Main, live.Child} {
+		for _, p := range append([]*Process{live.Main, live.Child}, live.others...) {
 			if p != nil && p.Package != "" {
-				t.use(PackageRef{p.Package, p.digest, p.Path}, "live in "+unit.ID)
+				t.use(PackageRef{p.Package, p.digest, p.Path}, "live in "+serviceOf(h.proc(), p.PID, unit.ID))
 			}
 		}
 	}
 	return nil
+}
+
+// serviceOf names the service of a process: a user's manager is one of the system's, and has services of its own.
+func serviceOf(proc string, pid int, unit string) string {
+	owner, ok := strings.CutPrefix(unit, "user@")
+	if !ok {
+		return unit
+	}
+	data, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return unit
+	}
+	for _, part := range slices.Backward(strings.FieldsFunc(string(data), func(r rune) bool { return r == '/' || r == '\n' })) {
+		if strings.HasSuffix(part, ".service") && part != unit {
+			return fmt.Sprintf("%s of user %s", part, strings.TrimSuffix(owner, ".service"))
+		}
+	}
+	return unit
 }
 
 // Of lists the reasons for one package. What could not be read may need any package.
