@@ -189,6 +189,7 @@ func testOldDoesNotStop(t *testing.T, in *inside) {
 		t.Fatal(err)
 	}
 	old := s.await("hrx-aaa0001", fleet.HealthOK).Live.Main.PID
+	behave("") // from now on nothing refuses to stop but that one
 	t.Cleanup(func() { _ = syscall.Kill(old, syscall.SIGKILL) })
 	h := *in.host
 	h.LoadDeadline = time.Second
