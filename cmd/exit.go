@@ -79,7 +79,7 @@ var errorClasses = []errorClass{
 	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},
-	{store.ErrInUse, exitRefused, "switch the service to another package, or take the package out of the files that are named, first"},
+	{store.ErrInUse, exitRefused, "switch the service to another package (or unswitch it), or take the package out of the files that are named, first"},
 	{store.ErrRefused, exitRefused, ""},
 	{store.ErrPlace, exitUsage, ""},
 	{store.ErrChanged, exitIntegrity, ""},
@@ -95,6 +95,7 @@ var errorClasses = []errorClass{
 	{fleet.ErrReturned, exitFailed, ""},
 	{fs.ErrNotExist, exitNotFound, ""},
 	{context.Canceled, exitFailed, ""},
+	{fs.ErrPermission, exitFailed, "act as the account that owns it: sudo for what belongs to the system, sudo -iu NAME for another user's"},
 }
 
 func classify(err error) errorClass {
@@ -105,6 +106,9 @@ func classify(err error) errorClass {
 	for _, c := range errorClasses {
 		if errors.Is(err, c.is) {
 			c.hint = or(limitHint(err), c.hint)
+			if c.is == fs.ErrPermission && strings.Contains(err.Error(), "act as the account") {
+				c.hint = ""
+			}
 			return c
 		}
 	}
@@ -130,7 +134,11 @@ func (a *app) reportError(err error) {
 	}
 	c := classify(err)
 	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("interrupted: %s", strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error()))
+		text := strings.TrimSuffix(err.Error(), ": "+context.Canceled.Error())
+		if !strings.Contains(text, "interrupted") {
+			text = "interrupted: " + text
+		}
+		err = errors.New(text)
 	}
 	if a.json() {
 		_ = json.NewEncoder(a.stderr).Encode(map[string]any{

@@ -144,7 +144,7 @@ func liveText(l *fleet.Live) string {
 func serviceNotes(s fleet.Service, all bool) []string {
 	notes := append(slices.Clone(s.Warnings), ownerNotes(s)...)
 	if len(s.Shadowed) > 0 && !all {
-		notes = append(notes, fmt.Sprintf("our drop-in wins over %d lines of other files: 1bit pkg status %s lists them", len(s.Shadowed), s.Unit))
+		notes = append(notes, fmt.Sprintf("our drop-in wins over %s of other files: 1bit pkg status %s lists them", lines(len(s.Shadowed)), s.Unit))
 	}
 	for _, o := range s.Shadowed {
 		if all {
@@ -155,6 +155,13 @@ func serviceNotes(s fleet.Service, all bool) []string {
 		notes = append(notes, fmt.Sprintf("%s is blocked: %s (1bit pkg unblock %s %s lifts that)", b.Package, b.Reason, s.Unit, b.Package))
 	}
 	return notes
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "a line"
+	}
+	return fmt.Sprintf("%d lines", n)
 }
 
 // placeText says where a line stands, and whose file it is where it is not the unit's alone.
@@ -195,6 +202,9 @@ func (a *app) runPkgHistory(ctx context.Context, args []string) error {
 		}
 		rows := [][]string{{"WHEN", "WHO", "ACT", "FROM", "TO", "RESULT"}}
 		for _, r := range records {
+			if r.From == r.To { // a restart moves nothing that is armed
+				r.From = ""
+			}
 			rows = append(rows, []string{
 				r.At.Local().Format("2006-01-02 15:04:05"), r.By, r.Act, or(r.From, "-"), or(r.To, "-"), or(strings.Trim(r.Result+": "+r.Reason, ": "), "-"),
 			})

@@ -154,7 +154,6 @@ func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 		out.Notes = append(out.Notes, fmt.Sprintf("forgets that %s is blocked: %s", b.Name, b.Reason))
 	}
 	if !s.h.traces(s.unit) {
-		out.Notes = append(out.Notes, "nothing of this program is at it")
 		return nil
 	}
 	var intent entry
