@@ -74,8 +74,7 @@ func (s *scan) escaped(data []byte) bool {
 func (s *scan) linked(data []byte) bool {
 	for _, word := range bytes.FieldsFunc(data, func(r rune) bool { return strings.ContainsRune(endsPath, r) }) {
 		path := strings.TrimLeft(string(word), "-@+!~")
-		if at := strings.IndexByte(path, '%'); at >= 0 && strings.Contains(path, "/") && !strings.HasPrefix(path[at:], "%%") &&
-			!strings.HasPrefix(path, "%h/") {
+		if strings.Contains(path, "/") && specifies(path) {
 			return true
 		}
 		for _, one := range s.tree.expand(path) {
@@ -85,6 +84,11 @@ func (s *scan) linked(data []byte) bool {
 		}
 	}
 	return false
+}
+
+// specifies tells whether a path has a specifier in it, other than that of the home folder at its beginning.
+func specifies(path string) bool {
+	return strings.Contains(strings.ReplaceAll(strings.TrimPrefix(path, "%h/"), "%%", ""), "%")
 }
 
 // environmentFiles tells the same of the files that a unit file has systemd read at every start.
@@ -98,7 +102,7 @@ func (s *scan) environmentFiles(data []byte) bool {
 			continue
 		}
 		value = bytes.TrimLeft(value, " \t=-")
-		if bytes.ContainsRune(value, '%') && !bytes.HasPrefix(value, []byte("%h/")) {
+		if specifies(string(value)) || bytes.HasSuffix(value, []byte(`\`)) {
 			return true
 		}
 		for _, pattern := range s.tree.expand(string(value)) {

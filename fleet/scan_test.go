@@ -40,6 +40,10 @@ func TestScan(t *testing.T) {
 		"EnvironmentFile=-/not/there":                                                 false,
 		"EnvironmentFile=/etc/%i.env":                                                 true,
 		"Description=dollar 50% off":                                                  false,
+		"ExecStart=%h/engines/%i/1run":                                                true,
+		"EnvironmentFile=%h/.config/llm/%N.env":                                       true,
+		"EnvironmentFile=\\\n" + home + "/names.env":                                  true,
+		"ExecStart=%h/100%%/x":                                                        false,
 	} {
 		path := filepath.Join(t.TempDir(), "u.service")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
