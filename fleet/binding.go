@@ -142,8 +142,9 @@ func loadedEnvironment(u *systemd.Unit) map[string]string {
 			env[key] = value
 		}
 	}
+	read := systemd.NewEnvironmentReader()
 	for _, file := range u.EnvironmentFiles {
-		found, err := systemd.ReadEnvironmentFiles(file.Path)
+		found, err := read(file.Path)
 		if err != nil {
 			continue
 		}

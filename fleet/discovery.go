@@ -250,7 +250,7 @@ func (l *look) view(ctx context.Context, name string) (*view, error) {
 }
 
 // sameView reads a unit whose files are as they were when the manager read them, and makes sure with the manager: its
-// environment is asked for all the same. same is false where the files do not tell for certain.
+// environment and its drop-ins are asked for all the same. same is false where the files do not tell for certain.
 func (l *look) sameView(ctx context.Context, u *systemd.Unit) (v *view, same bool, err error) {
 	s, err := systemd.ReadSettings(u, l.specs)
 	if err != nil || !l.fill(u, s) {
@@ -258,9 +258,9 @@ func (l *look) sameView(ctx context.Context, u *systemd.Unit) (v *view, same boo
 	}
 	if u.LoadState == "" { // not loaded: its next start reads the files
 		u.LoadState, u.ActiveState, u.SubState = "loaded", "inactive", "dead"
-	} else if err := l.m.Refresh(ctx, u); err != nil {
+	} else if loaded, err := l.m.Refresh(ctx, u); err != nil {
 		return nil, false, err
-	} else if !declares(s, u.Environment) {
+	} else if !loaded || !declares(s, u.Environment) {
 		return nil, false, nil
 	}
 	v = &view{loaded: u, disk: u, specs: l.specs, settings: s, place: l.place, same: true}

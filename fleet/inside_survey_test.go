@@ -39,6 +39,9 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey-look.service":              "[Service]\nExecStart=/usr/bin/llama-server --port 1\n",
 		"survey-front.service":             "[Service]\nExecStart=/usr/bin/1bit serve -m x\nEnvironment=ONEBIT_LLAMA_SERVER=/build/9/hrx/llama/bin/llama-server\n",
 		"survey-other.service":             run,
+		"survey-al@.service":               run + strings.ReplaceAll(packageLine, "aaa0001", "bbb0002"),
+		"survey-al@x.service.d/a.conf":     "[Service]\nEnvironment=A=1\n",
+		"survey-bl@.service.d/z.conf":      "[Service]\nEnvironmentFile=%h/survey.env\n", // of a template that is another name
 		"survey@.service":                  run,
 		"survey@.service.d/hrx.conf":       "[Service]\n" + packageLine,
 		`survey@gpu\x2d0.service.d/a.conf`: "[Service]\nEnvironment=A=1\n",
@@ -53,7 +56,8 @@ func testSurvey(t *testing.T, in *inside) {
 		}
 	}
 	current := filepath.Join(in.home, "current")
-	if err := errors.Join(os.Symlink(in.pkgs["aaa0001"].Path, current), os.Symlink("survey.service", s.path("alias.service"))); err != nil {
+	if err := errors.Join(os.Symlink(in.pkgs["aaa0001"].Path, current), os.Symlink("survey.service", s.path("alias.service")),
+		os.Symlink("survey-al@.service", s.path("survey-bl@.service"))); err != nil {
 		t.Fatal(err)
 	}
 	running := []string{"survey.service", "survey-edited.service", "survey-orphan.service"}
@@ -124,6 +128,7 @@ func testSurvey(t *testing.T, in *inside) {
 		"survey-deleted.service":  {"hrx-aaa0001", `"(deleted)" is a word`},
 		"survey-gone.service":     {"", "unswitch survey-gone.service"},
 		"survey@gpu-0.service":    {"hrx-aaa0001", ""},
+		"survey-al@x.service":     {"hrx-aaa0001", ""},
 		`survey@gpu\x2d0.service`: {"hrx-bbb0002", ""},
 	} {
 		got, ok := found[unit]

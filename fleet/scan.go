@@ -96,6 +96,7 @@ func (s *scan) environmentFiles(data []byte) bool {
 	if !bytes.Contains(data, []byte("EnvironmentFile")) {
 		return false
 	}
+	read := systemd.NewEnvironmentReader()
 	for line := range bytes.Lines(data) {
 		value, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("EnvironmentFile"))
 		if !ok {
@@ -106,7 +107,7 @@ func (s *scan) environmentFiles(data []byte) bool {
 			return true
 		}
 		for _, pattern := range s.tree.expand(string(value)) {
-			found, err := systemd.ReadEnvironmentFiles(pattern)
+			found, err := read(pattern)
 			if err != nil {
 				if !absent(err) {
 					return true

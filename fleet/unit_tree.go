@@ -144,21 +144,16 @@ func (t *unitTree) readFile(path string) {
 
 // read returns the bytes of a file, nil where it is not there, is no regular file, or is to be skipped.
 func (t *unitTree) read(path string, skip func(fs.FileInfo) bool) []byte {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENXIO) {
-		return nil // a socket
-	}
+	f, info, err := systemd.OpenRegular(path)
 	if err != nil {
 		t.fail(path, err)
+		return nil
+	}
+	if f == nil {
 		return nil
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		t.fail(path, err)
-		return nil
-	}
-	if !info.Mode().IsRegular() || skip(info) {
+	if skip(info) {
 		return nil
 	}
 	data, err := io.ReadAll(io.LimitReader(systemd.NoWait(f), maxUnitFile+1))
@@ -227,6 +222,7 @@ func (t *unitTree) addEnvironmentFiles(path string, data []byte) {
 	if err != nil {
 		return // larger than what was read
 	}
+	read := systemd.NewEnvironmentReader()
 	for _, line := range file.Lines {
 		if line.Key != "EnvironmentFile" {
 			continue
@@ -235,11 +231,12 @@ func (t *unitTree) addEnvironmentFiles(path string, data []byte) {
 			for at := strings.IndexByte(pattern, '%'); at >= 0 && at+1 < len(pattern); at = strings.IndexByte(pattern, '%') {
 				pattern = pattern[:at] + "*" + pattern[at+2:]
 			}
-			found, err := systemd.ReadEnvironmentFiles(pattern)
-			if err != nil {
-				continue
-			}
+			found, err := read(pattern)
+			t.fail(path, err)
 			for _, one := range found {
+				if errors.Is(one.Err, systemd.ErrTooMuch) {
+					t.fail(path, one.Err)
+				}
 				if one.Err == nil && !slices.ContainsFunc(t.files, func(f unitFile) bool { return f.path == one.Path }) {
 					t.add(one.Path, one.Data)
 				}

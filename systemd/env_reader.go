@@ -48,8 +48,8 @@ func NewEnvironmentReader() EnvironmentReader {
 // environmentReader is what may still be looked at for a unit.
 type environmentReader struct{ entries, files, bytes int }
 
-// errTooMuch is wrapped where a unit has more read than we read for it.
-var errTooMuch = errors.New("this is more than is looked at for one unit")
+// ErrTooMuch is wrapped where a unit has more read than we read for it.
+var ErrTooMuch = errors.New("this is more than is looked at for one unit")
 
 func (r *environmentReader) read(pattern string) ([]EnvironmentBytes, error) {
 	paths, err := r.glob(pattern)
@@ -69,7 +69,7 @@ func (r *environmentReader) read(pattern string) ([]EnvironmentBytes, error) {
 	var files []EnvironmentBytes
 	for _, one := range paths {
 		if r.files--; r.files < 0 {
-			return nil, fmt.Errorf("%s: %w", pattern, errTooMuch)
+			return nil, fmt.Errorf("%s: %w", pattern, ErrTooMuch)
 		}
 		data, err := r.readOne(one)
 		if len(paths) == 1 && errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func (r *environmentReader) names(dir string, part globPart, last bool) ([]strin
 		entries, err := file.ReadDir(500)
 		for _, entry := range entries {
 			if r.entries--; r.entries < 0 {
-				return nil, errTooMuch
+				return nil, ErrTooMuch
 			}
 			if !last && !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
 				continue

@@ -139,7 +139,7 @@ func TestEnvironmentReaderIsBounded(t *testing.T) {
 		if len(files) > 0 && err == nil {
 			err = files[len(files)-1].Err
 		}
-		if !errors.Is(err, errTooMuch) {
+		if !errors.Is(err, ErrTooMuch) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -68,17 +68,18 @@ func (m *Manager) properties(ctx context.Context, unit string, names ...string) 
 }
 
 // Refresh asks for what no file says of a service that is loaded: its main process, its restarts
-// and its Environment= as it was loaded. It is much cheaper than Unit. The error wraps ErrNoUnit.
-func (m *Manager) Refresh(ctx context.Context, u *Unit) error {
-	names := []string{"NRestarts", "Environment"}
+// and its Environment= as it was loaded. It is much cheaper than Unit. same is false where other
+// drop-ins are loaded than those of u. The error wraps ErrNoUnit.
+func (m *Manager) Refresh(ctx context.Context, u *Unit) (same bool, err error) {
+	names := []string{"NRestarts", "Environment", "Unit.DropInPaths"}
 	if u.ActiveState != "inactive" && u.ActiveState != "failed" {
 		names = append(names, "MainPID")
 	}
 	values, err := m.properties(ctx, u.ID, names...)
 	if err != nil {
-		return err
+		return false, err
 	}
-	some := decodeUnit(nil, values)
+	some := decodeUnit(values, values)
 	u.MainPID, u.NRestarts, u.Environment = some.MainPID, some.NRestarts, some.Environment
-	return nil
+	return slices.Equal(some.DropInPaths, u.DropInPaths), nil
 }

@@ -87,7 +87,7 @@ func readOpen(file *os.File, name string, limit int) ([]byte, error) {
 		if limit == maxFile {
 			return nil, fmt.Errorf("%s: %w", name, ErrTooBig)
 		}
-		return nil, fmt.Errorf("%s: %w", name, errTooMuch)
+		return nil, fmt.Errorf("%s: %w", name, ErrTooMuch)
 	}
 	return data, nil
 }
