@@ -124,9 +124,11 @@ func (g *generator) commandLines() string {
 		return "Type=" + pick(g, []string{"oneshot", "exec", "Oneshot", "", "nonsense"})
 	case n < 86:
 		return "Restart=" + pick(g, []string{"no", "always", "on-success", "Always", "on-failure"})
-	case n < 89:
+	case n < 91:
 		return pick(g, []string{"WorkingDirectory=/", "WorkingDirectory=relative", "WorkingDirectory=-relative", "WorkingDirectory=%4",
-			"WorkingDirectory=~", "WorkingDirectory=", "User=%4x", "Group="})
+			"WorkingDirectory=~", "WorkingDirectory=", "User=%4x", "Group=", "WorkingDirectory=//./", "WorkingDirectory=/../",
+			"DynamicUser=maybe", "DynamicUser=", "RootDirectory=rel", "RootDirectory=", "RootImage=%4", "RootVerity=a/b",
+			"PIDFile=x/../y", "PIDFile=x", "PIDFile=%4", "SupplementaryGroups=%4"})
 	}
 	return "ExecStart=\n" + pick(g, []string{"# a comment \\\n", "", "[Unit]\nDescription=x\n[Service]\n"}) + "ExecStart = " + g.command()
 }

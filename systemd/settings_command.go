@@ -62,25 +62,68 @@ func (m *merger) endOfFile(format string, args ...any) {
 	}
 }
 
-// takeFolder takes a WorkingDirectory=, and takePerson a User= or Group=, for what is wrong with it.
+// takeFolder takes a WorkingDirectory=, takePerson a User= or Group=, and takePlace some others, for
+// what is wrong with it: of these a bad value loses the rest of the file.
 func (m *merger) takeFolder(value string) bool {
 	if value == "" || value == "~" || value[0] == '-' {
 		return true
 	}
-	folder, unsure, ok := m.specifiers.expand(value)
-	if ok && (path.IsAbs(folder) || unsure != "") {
+	return m.takePath("WorkingDirectory", value)
+}
+
+func (m *merger) takePath(key, value string) bool {
+	name, unsure, ok := m.specifiers.expand(value)
+	bad := badPath(name)
+	switch {
+	case !ok:
+		bad = "a % that should be doubled"
+	case unsure != "":
+		bad = ""
+		m.doubtSpecifier(value, unsure)
+	}
+	if bad == "" {
 		return true
 	}
-	m.endOfFile("WorkingDirectory=, not an absolute path: %s", value)
+	m.endOfFile("%s=, %s: %s", key, bad, value)
 	return false
 }
 
 func (m *merger) takePerson(key, value string) bool {
-	if _, _, ok := m.specifiers.expand(value); ok {
+	_, unsure, ok := m.specifiers.expand(value)
+	if ok {
+		m.doubtSpecifier(value, unsure)
 		return true
 	}
 	m.endOfFile("%s=, a %% that should be doubled: %s", key, value)
 	return false
+}
+
+// doubtSpecifier notes a specifier that not every systemd knows.
+func (m *merger) doubtSpecifier(value, unsure string) {
+	if m.specifiers.doubtful(value) {
+		m.doubt(unsure)
+	}
+}
+
+func (m *merger) takePlace(key, value string) bool {
+	switch {
+	case key == "DynamicUser":
+		if !badBool(value) {
+			return true
+		}
+		m.endOfFile("%s=, neither yes nor no: %s", key, value)
+		return false
+	case value == "":
+		return true
+	case key == "PIDFile":
+		if _, _, ok := m.specifiers.expand(value); !ok { // passed over
+			return true
+		}
+		if !path.IsAbs(value) {
+			value = "/run/" + value
+		}
+	}
+	return m.takePath(key, value)
 }
 
 // checkSearchPath doubts the programs that are looked up where the unit says.

@@ -63,8 +63,10 @@ func (m *merger) take(key, value string) bool {
 		return m.takeCommands(key, value)
 	case "WorkingDirectory":
 		return m.takeFolder(value)
-	case "User", "Group":
+	case "User", "Group", "SupplementaryGroups":
 		return m.takePerson(key, value)
+	case "DynamicUser", "RootDirectory", "RootImage", "RootVerity", "PIDFile":
+		return m.takePlace(key, value)
 	case "Environment":
 		if value == "" {
 			m.plain = append(m.plain, m.assignment(KindReset, "", "", ""))
