@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,14 +17,14 @@ import (
 // lockPoll is how often a held lock is tried again.
 const lockPoll = 10 * time.Millisecond
 
-// dirLock is an exclusive flock on a folder or a file. The kernel frees it when the process ends, however it ends.
+// dirLock is an exclusive flock on a folder. The kernel frees it when the process ends, however it ends.
 type dirLock struct {
 	dir  *os.File
 	path string
 }
 
-// lockDir waits for the lock of a folder, or of a file, until ctx ends. After the wait it checks that the path is still
-// what it locked, since whoever held the lock may have removed it. The path must not be a link.
+// lockDir waits for the lock of a folder until ctx ends. After the wait it checks that the path is still the
+// folder it locked, since whoever held the lock may have removed it. The folder must not be a link.
 func lockDir(ctx context.Context, path string) (*dirLock, error) {
 	for {
 		lock, held, err := tryLockDir(path)
@@ -45,7 +44,7 @@ func lockDir(ctx context.Context, path string) (*dirLock, error) {
 
 // tryLockDir takes the lock at once or returns nil; held then tells whether somebody else has it.
 func tryLockDir(path string) (lock *dirLock, held bool, err error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -122,8 +121,6 @@ func (h *Host) lockDropIns(ctx context.Context, unit string, own *dirLock) (done
 			return nil, "", fmt.Errorf("look at the drop-in folder of %s: %w", unit, err)
 		case info.Mode()&fs.ModeSymlink != 0:
 			return nil, "", fmt.Errorf("%w: %s is a link, which systemd may not follow and this program does not write through", ErrRefused, dir)
-		case !info.IsDir():
-			return nil, "", fmt.Errorf("lock the drop-in folder of %s: %w", unit, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
 		}
 		h.tellHolder(dir, unit)
 		lock, stranger, err := h.lockFolder(ctx, dir, own != nil)

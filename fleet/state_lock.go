@@ -13,10 +13,10 @@ import (
 )
 
 // Whoever may open a folder for reading can lock it, and the drop-in folders of the machine may be read by everybody.
-// So what decides is a file in the state folder that only its owner can open. It is never removed. The lock on the
+// So what decides is a folder in the state folder that only its owner can open. It is never removed. The lock on the
 // drop-in folder is taken too, for commands with another state folder, but not waited for where a stranger has it.
 
-// locksName is the folder of these files below the state folder.
+// locksName is the folder of these locks below the state folder.
 const locksName = "locks"
 
 // stateLock makes a lock in a state folder where it is missing, and gives its path. It does not make the state folder.
@@ -26,11 +26,10 @@ func stateLock(stateDir, name string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, name)
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return "", &fs.PathError{Op: "open", Path: path, Err: err}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
 	}
-	return path, unix.Close(fd)
+	return path, nil
 }
 
 // tryLockUnit takes the lock of a unit at once and makes nothing; nil: somebody else has it.

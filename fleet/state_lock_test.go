@@ -69,7 +69,7 @@ func TestLockUnitPassesOverAStranger(t *testing.T) {
 				if _, _, err := h.lockUnit(t.Context(), "u.service"); !errors.Is(err, ErrBusy) {
 					t.Errorf("two at once: %v", err)
 				}
-				for path, want := range map[string]os.FileMode{locksName: 0o700, locksName + "/u.service": 0o600} {
+				for path, want := range map[string]os.FileMode{locksName: 0o700, locksName + "/u.service": 0o700} {
 					if info, err := os.Stat(filepath.Join(h.StateDir, path)); err != nil || info.Mode().Perm() != want {
 						t.Errorf("%s: %v, %v", path, info, err)
 					}
