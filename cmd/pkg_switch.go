@@ -74,6 +74,11 @@ func (a *app) switchTarget(ctx context.Context, h *fleet.Host, args []string, fi
 		p, err = a.store().Find(ctx, args[len(args)-1])
 		if err == nil || len(args) == 2 || !errors.Is(err, store.ErrNotInstalled) {
 			if err != nil {
+				if len(args) == 2 && errors.Is(err, store.ErrNotInstalled) { // the scope may be the wrong one
+					if _, uerr := h.Status(ctx, args[0]); errors.Is(uerr, systemd.ErrNoUnit) {
+						err = uerr
+					}
+				}
 				return "", nil, nil, err
 			}
 			unit, err = a.unit(ctx, h, args[:len(args)-1])

@@ -67,6 +67,14 @@ func (v *view) armedPackage() PackageRef {
 	if ref := v.armed.pkg(v.place); !ref.isZero() {
 		return ref
 	}
+	for _, command := range v.settings.Start() { // with variables in the midst of a path, as in 1bit-${ID}
+		argv, unsure := v.settings.Argv(command, v.place.inherited)
+		for _, arg := range argv {
+			if ref, ok := v.place.inText(arg); ok && unsure == "" {
+				return ref
+			}
+		}
+	}
 	for _, word := range v.words() {
 		if ref, ok := v.place.inText(word.Value); ok && word.Setting == "ExecStart" {
 			return ref

@@ -63,6 +63,7 @@ func testStatusWords(t *testing.T, in *inside) {
 	t.Run("what a command says itself", func(t *testing.T) {
 		const one, two = "%h/.local/share/1bit-hrx-aaa0001/hrx/llama/", "%h/.local/share/1bit-hrx-bbb0002/hrx/llama/"
 		for text, want := range map[string]string{
+			"Environment=ID=hrx-ccc0003\nExecStart=/usr/bin/env %h/.local/share/1bit-${ID}/hrx/llama/bin/llama-server x\n":                            "hrx-ccc0003",
 			"ExecStart=/bin/sh -c 'cd /tmp; exec " + one + "bin/llama-server -m x'\n":                                                                 "hrx-aaa0001",
 			"ExecStart=/bin/sh -c 'exec " + one + "bin/other -m x'\n":                                                                                 "hrx-aaa0001",
 			"Environment=ONEBIT_LLAMA_SERVER=" + one + "bin/llama-server\nExecStart=/usr/bin/env ONEBIT_LLAMA_SERVER=" + two + "bin/llama-server x\n": "hrx-bbb0002",
