@@ -44,16 +44,19 @@ func (h *Host) intruders(unit string, ports []uint16, procs []procInfo, own []ne
 	return strings.Join(out, "; ")
 }
 
-// overlap tells whether two listening addresses can take the same connection.
-func overlap(a, b netip.AddrPort) bool {
-	x, y := a.Addr(), b.Addr()
+// overlap tells whether a connection that the listening address own waits for can go to other. The kernel prefers the
+// one that names the address to one of all addresses.
+func overlap(own, other netip.AddrPort) bool {
+	x, y := own.Addr(), other.Addr()
 	switch {
-	case a.Port() != b.Port():
+	case own.Port() != other.Port():
 		return false
-	case x == y, x.Is6() && x.IsUnspecified(), y.Is6() && y.IsUnspecified():
+	case x == y:
 		return true
+	case !x.IsUnspecified():
+		return false
 	}
-	return x.Is4() == y.Is4() && (x.IsUnspecified() || y.IsUnspecified())
+	return x.Is6() || y.Is4() || y.IsUnspecified()
 }
 
 // program names what a process runs: the file, and for a server that a loader started, what it was called.

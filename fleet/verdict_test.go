@@ -125,8 +125,10 @@ func TestOverlap(t *testing.T) {
 		want bool
 	}{
 		{"127.0.0.1:8095", "127.0.0.1:8095", true}, {"127.0.0.1:8095", "127.0.0.1:8096", false}, {"0.0.0.0:1", "127.0.0.1:1", true},
-		{"127.0.0.1:1", "127.0.0.2:1", false}, {"[::]:1", "127.0.0.1:1", true}, {"127.0.0.1:1", "[::]:1", true}, {"[::1]:1", "127.0.0.1:1", false},
-		{"0.0.0.0:1", "[::1]:1", false},
+		{"127.0.0.1:1", "127.0.0.2:1", false}, {"[::]:1", "127.0.0.1:1", true}, {"[::1]:1", "127.0.0.1:1", false},
+		{"0.0.0.0:1", "[::1]:1", false}, {"0.0.0.0:1", "[::]:1", true}, {"[::]:1", "0.0.0.0:1", true}, {"[::]:1", "[::1]:1", true},
+		// The one that names the address gets the connection.
+		{"127.0.0.1:1", "[::]:1", false}, {"127.0.0.1:1", "0.0.0.0:1", false}, {"[::1]:1", "[::]:1", false},
 	} {
 		if got := overlap(netip.MustParseAddrPort(tt.a), netip.MustParseAddrPort(tt.b)); got != tt.want {
 			t.Errorf("%s and %s: %v", tt.a, tt.b, got)
