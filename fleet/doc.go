@@ -100,5 +100,6 @@
 //
 // After a crash, a full disk or a failed call at any step, systemd reads either the old file or the new one, whole,
 // and the next command on the unit finishes or undoes what was begun. Nothing is changed before a manager
-// answers, except by a rollback and an unswitch, which say "not loaded" then. Nothing is restarted unless asked for.
+// answers, except by a rollback and an unswitch, which say "not loaded" then; the next
+// command has that loaded. Nothing is restarted unless asked for.
 package fleet
