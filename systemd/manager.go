@@ -156,3 +156,9 @@ func isNoUnit(err error) bool {
 	}
 	return false
 }
+
+// isInvalid says whether a D-Bus error is that a question, or the answer to it, is none that D-Bus can carry.
+func isInvalid(err error) bool {
+	var answer godbus.Error
+	return errors.As(err, &answer) && answer.Name == "org.freedesktop.DBus.Error.InvalidArgs"
+}

@@ -22,6 +22,7 @@ func TestManager(t *testing.T) {
 	}
 	t.Run("unit", testUnit)
 	t.Run("no unit", testNoUnit)
+	t.Run("unreadable command", testUnreadableCommand)
 	t.Run("load states", testLoadStates)
 	t.Run("jobs", testJobs)
 	t.Run("start limit", testStartLimit)
@@ -72,6 +73,19 @@ func unitNow(t *testing.T, m *Manager, name string) *Unit {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// testUnreadableCommand has a command that D-Bus cannot carry: the unit is there all the same.
+func testUnreadableCommand(t *testing.T) {
+	m := connectHere(t)
+	install(t, m, map[string]string{
+		"t-bytes.service": "[Service]\nType=oneshot\nEnvironment=A=1\nExecStart=/bin/true \\xff\n",
+	})
+	u := unitNow(t, m, "t-bytes")
+	if u.ID != "t-bytes.service" || u.Type != "oneshot" || !slices.Equal(u.Environment, []string{"A=1"}) || len(u.ExecStart) > 0 {
+		t.Errorf("%+v", u)
+	}
+	mustRun(t, m.Start, "t-bytes", "done")
 }
 
 func testUnit(t *testing.T) {

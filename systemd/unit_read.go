@@ -52,6 +52,9 @@ func (m *Manager) Unit(ctx context.Context, name string) (*Unit, error) {
 	both.Go(func() { unit, unitErr = m.all(ctx, path, unitInterface) })
 	both.Go(func() { service, serviceErr = m.all(ctx, path, serviceInterface) })
 	both.Wait()
+	if isInvalid(serviceErr) {
+		service, serviceErr = m.readable(ctx, path)
+	}
 	for _, err := range []error{unitErr, serviceErr} {
 		if isNoUnit(err) {
 			return nil, fmt.Errorf("%w: %s: %v", ErrNoUnit, full, err)
@@ -90,6 +93,27 @@ func (m *Manager) all(ctx context.Context, path godbus.ObjectPath, iface string)
 	err := m.calls.Object(destination, path).CallWithContext(ctx, getAll, 0, iface).Store(&values)
 	return values, err
 }
+
+// readable reads the properties of a service one by one and leaves out those that systemd cannot
+// tell: D-Bus carries no command that is not UTF-8, and no answer that has one among others.
+func (m *Manager) readable(ctx context.Context, path godbus.ObjectPath) (map[string]godbus.Variant, error) {
+	values := map[string]godbus.Variant{}
+	for _, name := range serviceProperties {
+		value, err := m.property(ctx, path, serviceInterface, name)
+		switch {
+		case err == nil:
+			values[name] = godbus.MakeVariant(value)
+		case !isInvalid(err):
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// serviceProperties are those of a service that decodeUnit looks at.
+var serviceProperties = [...]string{"Result", "Type", "Restart", "MainPID", "ControlGroup", "NRestarts", "ExecMainCode", "ExecMainStatus",
+	"Environment", "UnsetEnvironment", "WorkingDirectory", "TimeoutStartUSec", "TimeoutStopUSec", "ExecMainStartTimestamp",
+	"ExecMainExitTimestamp", "EnvironmentFiles", "ExecStart"}
 
 func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 	u := &Unit{
