@@ -130,7 +130,7 @@ func (r *rewriter) word(text, hint string) (out string, found int, err error) {
 		if trimmed := strings.TrimRight(literal, "$"); (len(literal)-len(trimmed))%2 == 1 {
 			literal += "$" // a lone one would join the variable's
 		}
-		b.WriteString(literal + "${" + r.variable(path, hint) + "}")
+		b.WriteString(literal + "${" + r.variable(path, hint, !strings.HasPrefix(hint, argumentPrefix) && !afterOption(value[:s.from])) + "}")
 		left.WriteString(value[at:s.from] + " ")
 		at, found = s.to, found+1
 	}

@@ -65,6 +65,8 @@ func TestRewriteCommand(t *testing.T) {
 		{"prefixes, quotes", `"-+%h/1bit-hrx-a/bin/llama-server" "--x=a b" 'c'`, `-+/usr/bin/env ${ONEBIT_LLAMA_SERVER} "--x=a b" 'c'`, "ONEBIT_LLAMA_SERVER=bin/llama-server"},
 		{"a model in a folder of that kind of name", "%h/1bit-hrx-a/bin/llama-server -m %h/1bit-models/m.gguf --cache=%h/1bit-my-cache/x",
 			"/usr/bin/env ${ONEBIT_LLAMA_SERVER} -m %h/1bit-models/m.gguf --cache=%h/1bit-my-cache/x", "ONEBIT_LLAMA_SERVER=bin/llama-server"},
+		{"a server that an option names", "/opt/wrap --draft %h/1bit-hrx-a/bin/llama-server %h/1bit-hrx-a/bin/llama-server", "/opt/wrap --draft ${ONEBIT_ARG_DRAFT} ${ONEBIT_ARG_DRAFT}", "ONEBIT_ARG_DRAFT=bin/llama-server"},
+		{"one that a shell hands over", "/bin/sh -c 'exec /opt/wrap --draft %h/1bit-hrx-a/bin/llama-server'", `/bin/sh -c "exec /opt/wrap --draft ${ONEBIT_ARG_LLAMA_SERVER}"`, "ONEBIT_ARG_LLAMA_SERVER=bin/llama-server"},
 		{"front end", "%h/1bit-hrx-a/1bit serve", "/usr/bin/env ${ONEBIT_PROGRAM} serve", "ONEBIT_PROGRAM=1bit"},
 		{"options", `%h/1bit-hrx-a/bin/llama-server --mmproj %h/1bit-hrx-a/mm/proj.gguf "--lora=%h/1bit-hrx-a/mm/proj one.gguf"`,
 			`/usr/bin/env ${ONEBIT_LLAMA_SERVER} --mmproj ${ONEBIT_ARG_MMPROJ} "--lora=${ONEBIT_ARG_LORA}"`,

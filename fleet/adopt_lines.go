@@ -98,9 +98,6 @@ var (
 	free = []string{"Environment", "UnsetEnvironment", "PassEnvironment", "ExecStart", "Description", "Documentation", "SyslogIdentifier"}
 )
 
-// rooted are the settings after which the paths of a unit are not those of this host.
-var rooted = []string{"RootDirectory", "RootImage", "RootHash"}
-
 // stuck finds the settings in force, other than variables and ExecStart=, that name a package: they would stay behind
 // when the others move.
 func (r *rewriter) stuck(lines []ownLine) []ownLine {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,7 +27,7 @@ func (s *session) adoption(ctx context.Context) (*view, *adoption, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.h.unheld(s.unit); err != nil {
+	if err := errors.Join(ownFolder(s.unit), s.h.unheld(s.unit)); err != nil {
 		return nil, nil, err
 	}
 	a := &adoption{}
@@ -49,6 +50,7 @@ func (s *session) adoption(ctx context.Context) (*view, *adoption, error) {
 		return nil, nil, err
 	}
 	lines := ownLines(v.disk, v.path)
+	r.spareFrontEnd(lines)
 	next := &DropIn{
 		Unit: s.unit, Act: actAdopt, Generation: v.generation(), Rollback: rollbackRemove,
 		By: s.h.User, At: s.h.Now().UTC().Truncate(time.Second), Blocks: v.blocks(),
@@ -206,10 +208,8 @@ func (a *adoption) commands(r *rewriter, lines []ownLine) ([]string, error) {
 	if !any {
 		return nil, nil
 	}
-	for _, key := range rooted {
-		for _, l := range inForce(lines, "Service", key) {
-			return nil, fmt.Errorf("%w: %s: %s gives the unit another root, in which its paths mean something else", ErrRefused, l.at(), l.text())
-		}
+	if err := r.rooted(lines); err != nil {
+		return nil, err
 	}
 	for _, l := range own {
 		a.take(l)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -25,8 +26,10 @@ func (r *rewriter) value(literal string) string {
 	return ""
 }
 
-// variable is the name of the variable for a path: one that the unit has already where there is one.
-func (r *rewriter) variable(path, hint string) string {
+// variable is the name of the variable for a path: one that the unit has already where there is one. started tells
+// whether the path may be that of the program that the command runs: only then it gets the name of the server's
+// variable, which the engine's front end reads.
+func (r *rewriter) variable(path, hint string, started bool) string {
 	path = r.place.pinnedList(path)
 	for _, known := range []binding{r.vars, r.reuse} {
 		for _, key := range known.keys() {
@@ -39,7 +42,7 @@ func (r *rewriter) variable(path, hint string) string {
 		}
 	}
 	name := hint
-	if filepath.Base(path) == "llama-server" && !r.isTaken(serverVariable) {
+	if started && filepath.Base(path) == "llama-server" && !r.isTaken(serverVariable) {
 		name = serverVariable
 	} else if name == "" {
 		name = argumentPrefix + variableName(filepath.Base(path))
@@ -50,6 +53,28 @@ func (r *rewriter) variable(path, hint string) string {
 	}
 	r.add(Assignment{unique, path})
 	return unique
+}
+
+// afterOption tells whether a shell's text ends where the value of an option begins, or a variable's.
+func afterOption(text string) bool {
+	fields := strings.Fields(text)
+	return len(fields) > 0 && strings.HasPrefix(fields[len(fields)-1], "-") || strings.HasSuffix(text, "=")
+}
+
+// spareFrontEnd keeps the server's variable from a unit that runs the engine's front end and sets none: the front end
+// would start that server in place of its own.
+func (r *rewriter) spareFrontEnd(lines []ownLine) {
+	for _, l := range lines {
+		if l.Section != "Service" || !strings.HasPrefix(l.Key, "Exec") {
+			continue
+		}
+		for _, word := range strings.FieldsFunc(l.Value, func(c rune) bool { return strings.ContainsRune(endsPath, c) }) {
+			if filepath.Base(strings.TrimLeft(word, prefixes)) == packager.FrontDoorEntry {
+				r.taken = append(r.taken, serverVariable)
+				return
+			}
+		}
+	}
 }
 
 func (r *rewriter) add(a Assignment) {

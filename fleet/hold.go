@@ -147,8 +147,14 @@ func (h *Host) Hold(ctx context.Context, unit, reason string, until time.Time) (
 		return nil, fmt.Errorf("%s: %w: %s is past", act, ErrRefused, until.Format(time.RFC3339))
 	}
 	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
+		if err := ownFolder(s.unit); err != nil {
+			return nil, fmt.Errorf("%s: %w", act, err)
+		}
 		return s.holdFindings("replaces")
 	}, func(s *session, out *Outcome) error {
+		if err := ownFolder(s.unit); err != nil {
+			return fmt.Errorf("%s: %w", act, err)
+		}
 		o := &hold{Reason: reason, Until: until.UTC().Truncate(time.Second), By: h.User, At: h.Now().UTC().Truncate(time.Second)}
 		data, err := o.encode()
 		if err == nil {

@@ -119,6 +119,7 @@ func testAdoptSpellings(t *testing.T, in *inside) {
 		"a shell":      {"ExecStart=/bin/sh -c 'X=1; exec " + server + " \"$$X\" \"$${X}\" ${WORDS} 5%%'\nEnvironment=WORDS=w\n", nil},
 		"env":          {"ExecStart=/usr/bin/env LD_LIBRARY_PATH=" + p + "/lib:/x:" + p + "/lib2 " + server + " a\n", nil},
 		"options":      {"ExecStart=" + p + "/1bit serve --lib " + p + "/lib --lib=" + p + "/lib2 -x\n", nil},
+		"a draft":      {"ExecStart=" + p + "/1bit serve --draft " + server + "\nInaccessiblePaths=-/root\nBindReadOnlyPaths=-/opt:/opt\n", nil},
 		"two commands": {"ExecStart=/bin/true ; " + server + " a\nExecStart=-/bin/false\n", nil},
 		"byte order mark, CRLF, no last line": {"ExecStart=/bin/false\n", map[string]string{
 			"hrx.conf": "\ufeff[Service]\r\nExecStart=\r\nExecStart=" + server + " \\\r\n --x\r\nEnvironment=LD_LIBRARY_PATH=" + p + "/lib",
@@ -213,6 +214,10 @@ func testAdoptRefusals(t *testing.T, in *inside) {
 		"another name":       {"ExecStart=@" + server + " llama\n", nil, []string{"spelt.service:3", "\"@\""}},
 		"a shell's home":     {"ExecStart=/bin/sh -c 'exec $$HOME/.local/share/1bit-hrx-adopt01/1bit'\n", nil, []string{"spelt.service:3", "$HOME"}},
 		"a whole command":    {"ExecStart=/usr/bin/env $CMD\nEnvironment='CMD=" + server + " -m /m//x'\n", nil, []string{"CMD names"}},
+		"no env":             {start + "InaccessiblePaths=-/usr/bin/env\n", nil, []string{"spelt.service:4", "/usr/bin/env"}},
+		"nothing to run":     {start + "NoExecPaths=/\nExecPaths=%h /usr/lib\n", nil, []string{"spelt.service:4", "NoExecPaths"}},
+		"another /usr/bin":   {start + "BindReadOnlyPaths=%h:/bin:rbind\n", nil, []string{"spelt.service:4", "BindReadOnlyPaths"}},
+		"an empty /usr/bin":  {start + "TemporaryFileSystem=/usr/bin:ro\n", nil, []string{"spelt.service:4", "TemporaryFileSystem"}},
 		"inside an argument": {"ExecStart=/bin/true\nEnvironment=\"ARGS=--lib " + p + "/lib\"\n", nil, []string{"spelt.service:4", "ARGS"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,6 +94,8 @@ func runInside(t *testing.T) {
 		"adopt: refusals":                       testAdoptRefusals,
 		"adopt: drift":                          testAdoptDrift,
 		"service new":                           testServiceNew,
+		"a folder of several units":             testFolderOfSeveral,
+		"a unit folder that is a link":          testLinkedUnitFolder,
 		"consent":                               testConsent,
 		"hold":                                  testHold,
 		"propose":                               testPropose,

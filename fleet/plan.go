@@ -21,6 +21,9 @@ type plan struct {
 // plan works a switch out. It changes nothing.
 func (s *session) plan(ctx context.Context, v *view, pkg *store.Package) (*plan, error) {
 	to := refOf(pkg)
+	if err := ownFolder(s.unit); err != nil {
+		return nil, err
+	}
 	edits, err := v.reloadable()
 	if err != nil {
 		return nil, err

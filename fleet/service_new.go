@@ -55,6 +55,9 @@ func (h *Host) newService(ctx context.Context, n NewService) (*MadeService, erro
 	if err != nil || strings.Contains(n.Name, "@") {
 		return nil, fmt.Errorf("%w: %q: it has letters, digits and any of : - _ . and no @, which is for templates", ErrName, n.Name)
 	}
+	if err := ownFolder(unit); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrName, err)
+	}
 	notes, err := h.unused(ctx, unit)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,29 @@ func (u *Unit) loadedFrom(dir string) bool {
 	return slices.ContainsFunc(u.DropInPaths, func(path string) bool { return filepath.Dir(path) == dir })
 }
 
+// spellDropIns names the loaded drop-ins as they are found along the search path. systemd reports the folder of one
+// without links: where the unit folder, or the drop-in folder, is a link, that is another path.
+func (u *Unit) spellDropIns() {
+	folders := dropInFolders(u.names(), u.SearchPath)
+	var real map[string]string // what a folder is without links
+	for i, path := range u.DropInPaths {
+		if slices.Contains(folders, filepath.Dir(path)) {
+			continue
+		}
+		if real == nil {
+			real = map[string]string{}
+			for _, dir := range slices.Backward(folders) {
+				if to, err := filepath.EvalSymlinks(dir); err == nil {
+					real[to] = dir
+				}
+			}
+		}
+		if dir, ok := real[filepath.Dir(path)]; ok {
+			u.DropInPaths[i] = filepath.Join(dir, filepath.Base(path))
+		}
+	}
+}
+
 // names are the names of a unit, the primary one first.
 func (u *Unit) names() []string {
 	names := []string{u.ID}

@@ -84,6 +84,7 @@ func (m *Manager) answer(q question, e *edits) (pending bool, err error) {
 	}
 	u := decodeUnit(values, nil)
 	u.SearchPath = m.searchPath
+	u.spellDropIns()
 	if u.NeedDaemonReload || u.LoadState != "loaded" {
 		return u.NeedDaemonReload, nil
 	}

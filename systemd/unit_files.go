@@ -97,7 +97,9 @@ func (f *UnitFiles) Services() []string {
 		names = append(names, name)
 	}
 	for dir := range f.dropIns {
-		names = append(names, strings.TrimSuffix(filepath.Base(dir), ".d"))
+		if name := strings.TrimSuffix(filepath.Base(dir), ".d"); !strings.HasSuffix(name, "-.service") { // those of other units
+			names = append(names, name)
+		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !isServiceName(name) })
 	slices.Sort(names)
@@ -106,10 +108,7 @@ func (f *UnitFiles) Services() []string {
 
 // isServiceName says whether a name can be a service's or the template's of some.
 func isServiceName(name string) bool {
-	if !strings.HasSuffix(name, ".service") || strings.HasSuffix(name, "-.service") {
-		return false
-	}
-	return validUnitName(strings.Replace(name, "@.", "@x.", 1))
+	return strings.HasSuffix(name, ".service") && validUnitName(strings.Replace(name, "@.", "@x.", 1))
 }
 
 // IsTemplate says whether a name is that of a template, such as llm@.service.

@@ -67,6 +67,7 @@ func (m *Manager) Unit(ctx context.Context, name string) (*Unit, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNoUnit, full)
 	}
 	u.SearchPath = m.searchPath
+	u.spellDropIns()
 	return u, nil
 }
 
