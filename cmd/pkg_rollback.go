@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,8 +42,10 @@ is refused by all three (4).`,
 				return usagef("--reason has %d bytes: at most %d", len(opts.Reason), maxReason)
 			}
 			h := a.host()
-			unit, err := a.unit(cmd.Context(), h, args)
-			if errors.Is(err, systemd.ErrNoBus) {
+			asked, cancel := context.WithTimeout(cmd.Context(), statusWait)
+			defer cancel()
+			unit, err := a.unit(asked, h, args)
+			if errors.Is(err, systemd.ErrNoBus) || err != nil && asked.Err() != nil && cmd.Context().Err() == nil {
 				unit, err = a.onlySwitched(h, err)
 			}
 			if err != nil {
@@ -71,6 +75,9 @@ func (a *app) onlySwitched(h *fleet.Host, asked error) (string, error) {
 	}
 	return switched[0], nil
 }
+
+// statusWait is how long a rollback without a name waits for the list of services. A manager that hangs has none.
+const statusWait = 10 * time.Second
 
 // maxReason bounds what a drop-in keeps of a reason, in bytes.
 const maxReason = 500

@@ -85,6 +85,7 @@ func runInside(t *testing.T) {
 		"a stopped instance needs its package":  testStoppedInstance,
 		"a package elsewhere":                   testElsewhere,
 		"another folder for settings":           testConfigHome,
+		"the manager hangs":                     testSilentManager,
 		"a namesake":                            testNamesake,
 		"survey":                                testSurvey,
 		"a server in no package":                testStray,

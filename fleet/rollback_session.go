@@ -15,6 +15,12 @@ import (
 // it goes to is named in the unit's files, and no removal takes that.
 const removalWait = time.Second
 
+// managerWait is how long a rollback, and an unswitch, wait for a manager that is there and says nothing: one that waits
+// for a file itself, or is stopped. They write without it then.
+const managerWait = 10 * time.Second
+
+var errSilent = fmt.Errorf("the manager does not answer within %v", managerWait)
+
 // beginBack is begin for an act that goes on where others must stop: without a manager, without the store's lock. The
 // owner is asked before any lock is taken, and only where something is to change.
 func (h *Host) beginBack(ctx context.Context, unit, act string, opts RollbackOptions) (*session, error) {
@@ -58,12 +64,17 @@ func (s *session) find(ctx context.Context, unit string) (err error) {
 	if s.unit, err = s.h.serviceName(ctx, unit); err != nil {
 		return err
 	}
-	if s.m, err = s.h.Connect(ctx); err == nil {
+	asked, cancel := context.WithTimeoutCause(ctx, managerWait, errSilent)
+	defer cancel()
+	if s.m, err = s.h.Connect(asked); err == nil {
 		s.undo = append(s.undo, s.m.Close)
 		if err := s.h.inUse(s.m); err != nil {
 			return err
 		}
-		err = s.known(ctx)
+		err = s.known(asked)
+	}
+	if err != nil && errors.Is(context.Cause(asked), errSilent) {
+		err = fmt.Errorf("%w (%w)", errSilent, err)
 	}
 	if err != nil {
 		if ctx.Err() != nil || !s.h.traces(s.unit) {
