@@ -46,6 +46,12 @@ func (h *Host) view(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 	if v.settings, err = systemd.ReadSettings(v.disk, v.specs); err != nil {
 		return nil, err
 	}
+	if u.CommandsUnread { // the files tell
+		for _, c := range v.settings.Start() {
+			u.ExecStart = append(u.ExecStart, systemd.Command{Path: c.Path, Argv: c.Argv})
+		}
+		v.disk.ExecStart = u.ExecStart
+	}
 	return v, v.fill(h)
 }
 

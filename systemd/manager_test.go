@@ -82,7 +82,7 @@ func testUnreadableCommand(t *testing.T) {
 		"t-bytes.service": "[Service]\nType=oneshot\nEnvironment=A=1\nExecStart=/bin/true \\xff\n",
 	})
 	u := unitNow(t, m, "t-bytes")
-	if u.ID != "t-bytes.service" || u.Type != "oneshot" || !slices.Equal(u.Environment, []string{"A=1"}) || len(u.ExecStart) > 0 {
+	if u.ID != "t-bytes.service" || u.Type != "oneshot" || !slices.Equal(u.Environment, []string{"A=1"}) || len(u.ExecStart) > 0 || !u.CommandsUnread {
 		t.Errorf("%+v", u)
 	}
 	mustRun(t, m.Start, "t-bytes", "done")

@@ -36,6 +36,7 @@ type Unit struct {
 	EnvironmentFiles []EnvironmentFile
 	UnsetEnvironment []string
 	ExecStart        []Command
+	CommandsUnread   bool // ExecStart is empty because a command is not UTF-8, which D-Bus does not carry
 	WorkingDirectory string
 
 	TimeoutStart time.Duration // 0: infinity

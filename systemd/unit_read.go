@@ -63,6 +63,8 @@ func (m *Manager) Unit(ctx context.Context, name string) (*Unit, error) {
 		}
 	}
 	u := decodeUnit(unit, service)
+	_, told := service["ExecStart"]
+	u.CommandsUnread = !told
 	if u.LoadState == "not-found" {
 		return nil, fmt.Errorf("%w: %s", ErrNoUnit, full)
 	}
