@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -61,12 +62,19 @@ func (h *Host) whose() string {
 }
 
 // SurveyAll looks at the services of several hosts at once, in their order. A host without a manager is a note, as long
-// as another one has a manager; the error then is the first host's.
+// as another one has a manager; the error then is the first host's. So is a manager of somebody else's, whatever is
+// wrong with it: its owner can put anything in its place, also what never answers.
 func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
 	surveys, errs := make([]*Survey, len(hosts)), make([]error, len(hosts))
 	var group sync.WaitGroup
 	for i, h := range hosts {
-		group.Go(func() { surveys[i], errs[i] = h.Survey(ctx) })
+		group.Go(func() {
+			if h.Owner == "" {
+				surveys[i], errs[i] = h.Survey(ctx)
+				return
+			}
+			surveys[i], errs[i] = h.surveyWithin(ctx, foreignWait)
+		})
 	}
 	group.Wait()
 	out, answered := &Survey{}, false
@@ -77,7 +85,7 @@ func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
 			out.Services = append(out.Services, s.Services...)
 			out.Lookalikes = append(out.Lookalikes, s.Lookalikes...)
 			out.Notes = append(out.Notes, s.Notes...)
-		case errors.Is(errs[i], systemd.ErrNoBus):
+		case errors.Is(errs[i], systemd.ErrNoBus), hosts[i].Owner != "" && ctx.Err() == nil:
 			out.Notes = append(out.Notes, fmt.Sprintf("the services of the %s are not shown: %v", hosts[i].whose(), errs[i]))
 		default:
 			return nil, errs[i]
@@ -87,4 +95,34 @@ func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
 		return nil, errs[0]
 	}
 	return out, nil
+}
+
+// foreignWait is how long a look at the services of somebody else may take. A busy manager is given 25 s to answer at all.
+const foreignWait = 30 * time.Second
+
+// surveyWithin is Survey, which is left to itself when it takes longer: what is sent to a manager that reads nothing
+// cannot be taken back.
+func (h *Host) surveyWithin(ctx context.Context, limit time.Duration) (*Survey, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it does not answer within %v", limit))
+	type answer struct {
+		survey *Survey
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		survey, err := h.Survey(ctx)
+		done <- answer{survey, err}
+	}()
+	select {
+	case a := <-done:
+		return a.survey, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-done: // it ended by itself
+		return a.survey, a.err
+	default:
+		return nil, context.Cause(ctx)
+	}
 }
