@@ -59,14 +59,19 @@ type findings struct {
 	notes []string
 }
 
+// movedFrom refuses an act on a service that is no longer what the owner was shown.
+func movedFrom(shown, now string) error {
+	return fmt.Errorf("%w: while the owner was asked it was moved from %s to %s: see what is true now and ask again",
+		ErrRefused, orNothing(shown), orNothing(now))
+}
+
 // same refuses a switch that is no longer the one that was agreed to.
 func (f findings) same(p *plan) error {
 	if !f.asked {
 		return nil
 	}
 	if !f.from.same(p.from) {
-		return fmt.Errorf("%w: while the owner was asked it was moved from %s to %s: see what is true now and ask again",
-			ErrRefused, orNothing(f.from.Name), orNothing(p.from.Name))
+		return movedFrom(f.from.Name, p.from.Name)
 	}
 	for _, note := range p.notes {
 		if !slices.Contains(f.notes, note) {

@@ -147,4 +147,20 @@ func testConsent(t *testing.T, in *inside) {
 	if got := s.chain(); !slices.Equal(got, []string{"switch aaa0001>ccc0003 armed", "switch ccc0003>bbb0002 armed"}) {
 		t.Errorf("history %v", got)
 	}
+
+	// So it is for a restart, and for letting go.
+	meanwhile := func(id string) func() error {
+		return func() error {
+			_, err := in.host.Switch(t.Context(), s.unit, in.pkgs[id], fleet.SwitchOptions{})
+			return err
+		}
+	}
+	h, _ = s.asked(meanwhile("ccc0003"))
+	if _, err := h.Restart(t.Context(), s.unit, 0); !errors.Is(err, fleet.ErrRefused) || !strings.Contains(err.Error(), "moved from hrx-bbb0002 to hrx-ccc0003") {
+		t.Errorf("switched before a restart: %v", err)
+	}
+	h, _ = s.asked(meanwhile("bbb0002"))
+	if _, err := h.Unswitch(t.Context(), s.unit); !errors.Is(err, fleet.ErrRefused) || !strings.Contains(err.Error(), "was changed") {
+		t.Errorf("switched before it was let go of: %v", err)
+	}
 }

@@ -15,8 +15,13 @@ import (
 // before; the error then wraps [ErrReturned].
 func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*Outcome, error) {
 	act := "restart " + unit
+	var agreed *PackageRef // what the owner was told that the restart brings
 	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		notes, err := s.restartable(ctx)
+		if v, verr := s.view(ctx); err == nil && verr == nil {
+			armed := v.armed.pkg(v.place)
+			agreed = &armed
+		}
 		if err != nil {
 			err = fmt.Errorf("restart %s: %w", s.unit, err)
 		}
@@ -24,6 +29,11 @@ func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*
 	}, func(s *session, out *Outcome) error {
 		if _, err := s.restartable(ctx); err != nil {
 			return fmt.Errorf("restart %s: %w", s.unit, err)
+		}
+		if v, err := s.view(ctx); err != nil {
+			return err
+		} else if armed := v.armed.pkg(v.place); agreed != nil && !armed.same(*agreed) {
+			return fmt.Errorf("restart %s: %w", s.unit, movedFrom(agreed.Name, armed.Name))
 		}
 		return s.restart(ctx, watch, out)
 	})

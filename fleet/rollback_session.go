@@ -38,6 +38,13 @@ func (h *Host) beginBack(ctx context.Context, unit, act string, opts RollbackOpt
 	if !h.exists(s.unit) {
 		return fail(fmt.Errorf("%w: %s was never switched by this program", ErrRefused, s.unit))
 	}
+	if h.Authorise != nil && (pair{h.dropInDir(s.unit)}).staged() { // the owner must see what the act will find
+		if err := s.lock(ctx); err != nil {
+			return fail(err)
+		}
+		s.settle(ctx)
+		s.unlock()
+	}
 	asked, err := s.agreed(act, opts)
 	if err != nil {
 		return fail(err)
@@ -99,7 +106,7 @@ func (s *session) agreed(act string, opts RollbackOptions) (*away, error) {
 	if s.h.Authorise == nil {
 		return nil, nil
 	}
-	if (pair{s.h.dropInDir(s.unit)}).staged() { // it has to be settled before it can be told
+	if (pair{s.h.dropInDir(s.unit)}).staged() { // it could not be settled
 		return nil, s.h.authorise(s.unit, act)
 	}
 	w, done, err := s.lookBack(opts)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,10 @@ func (h *Host) beginUnswitch(ctx context.Context, unit string) (s *session, err 
 		return s, nil
 	}
 	note := "removes every file of ours: the unit's own files decide again"
+	shown, err := (pair{h.dropInDir(s.unit)}).read(dropInName)
+	if err != nil {
+		shown = nil // letGo says what is wrong with it
+	}
 	if err := h.authorise(s.unit, "unswitch "+s.unit, note); err != nil {
 		return s, err
 	}
@@ -133,6 +138,10 @@ func (h *Host) beginUnswitch(ctx context.Context, unit string) (s *session, err 
 	}
 	if err := s.lockIdle(ctx); err != nil {
 		return s, err
+	}
+	now, err := (pair{h.dropInDir(s.unit)}).read(dropInName)
+	if h.Authorise != nil && err == nil && !bytes.Equal(now, shown) {
+		return s, fmt.Errorf("%w: while the owner was asked our file of it was changed: see what is true now and ask again", ErrRefused)
 	}
 	s.settle(ctx)
 	return s, nil
