@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -45,4 +46,21 @@ func testSilentManager(t *testing.T, in *inside) {
 	}
 	s.wantFiles("zz-1bit.conf.prev")
 	s.reload()
+}
+
+// A file of ours that nobody may read can still be renamed.
+func testUnreadable(t *testing.T, in *inside) {
+	s := in.stopped(t, "unreadable", "aaa0001")
+	s.switchTo("bbb0002")
+	if err := os.Chmod(s.path(s.unit+".d", "zz-1bit.conf"), 0); err != nil {
+		t.Fatal(err)
+	}
+	out, err := in.host.Rollback(t.Context(), s.unit, fleet.RollbackOptions{})
+	if err != nil || !out.Changed || !out.Loaded || out.To != "hrx-aaa0001" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	s.wantFiles("zz-1bit.conf.prev")
+	if armed := s.status().Armed; armed.Package != "hrx-aaa0001" {
+		t.Errorf("armed is %+v", armed)
+	}
 }

@@ -86,6 +86,7 @@ func runInside(t *testing.T) {
 		"a package elsewhere":                   testElsewhere,
 		"another folder for settings":           testConfigHome,
 		"the manager hangs":                     testSilentManager,
+		"nobody may read our file":              testUnreadable,
 		"a namesake":                            testNamesake,
 		"survey":                                testSurvey,
 		"a server in no package":                testStray,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,6 +117,9 @@ func (p pair) look(name string) (data []byte, d *DropIn, edited, why, err error)
 	data, err = p.read(name)
 	if errors.Is(err, ErrRefused) || errors.Is(err, errNotOurs) {
 		return nil, nil, nil, err, nil
+	}
+	if errors.Is(err, fs.ErrPermission) { // a rename moves it all the same
+		return nil, nil, nil, fmt.Errorf("read %s: %w", p.path(name), err), nil
 	}
 	if err != nil || data == nil {
 		return nil, nil, nil, nil, err
