@@ -23,7 +23,7 @@ type binding []Assignment
 func bindingOf(s *systemd.Settings, pl *place) binding {
 	effective := s.Environment()
 	var b binding
-	for _, key := range s.Keys() {
+	for _, key := range s.KeysWhere(func(a systemd.Assignment) bool { _, in := pl.inValue(a.Value); return in }) {
 		if e, ok := effective[key]; ok {
 			if _, ok := pl.inValue(e.Value); ok {
 				b = append(b, Assignment{key, e.Value})

@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,5 +144,18 @@ func TestLoadedEnvironment(t *testing.T) {
 	want := map[string]string{"A": "1", "B": "file", "E": "keep"}
 	if diff := cmp.Diff(want, loadedEnvironment(u)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A unit with very many variables is read in one go; with a question for each this takes minutes.
+func TestBindingOfMany(t *testing.T) {
+	d, pl := dataHome(t, "1bit-hrx-a/bin/s")
+	text := "[Service]\nEnvironment=S=" + d + "/1bit-hrx-a/bin/s\n"
+	var b strings.Builder
+	for i := range 60000 {
+		fmt.Fprintf(&b, "Environment=V%d=x\n", i)
+	}
+	if got := bindingOf(settingsOf(t, "u", text+b.String()), pl); len(got) != 1 {
+		t.Errorf("%d variables", len(got))
 	}
 }

@@ -286,8 +286,12 @@ func (l *look) fill(u *systemd.Unit, s *systemd.Settings) (sure bool) {
 
 // declares tells whether what a manager has loaded is what the Environment= lines of the files say.
 func declares(s *systemd.Settings, loaded []string) bool {
+	keys := s.Keys()
+	if len(keys) > 256 { // to ask is faster
+		return false
+	}
 	want := map[string]string{}
-	for _, key := range s.Keys() {
+	for _, key := range keys {
 		for _, a := range s.History(key) {
 			switch a.Kind {
 			case systemd.KindEnvironment:

@@ -169,8 +169,9 @@ func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInf
 	if len(values) == 0 {
 		values = v.onDisk
 	}
+	effective := v.settings.Environment()
 	for _, a := range values {
-		s.Binding = append(s.Binding, v.setting(a))
+		s.Binding = append(s.Binding, v.setting(a, effective))
 	}
 	s.Binding = append(s.Binding, v.words()...)
 	if what := v.unloaded(armed, disk); what != "" {
@@ -188,10 +189,10 @@ func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInf
 	return s
 }
 
-// setting adds to a variable where it is set.
-func (v *view) setting(a Assignment) Setting {
+// setting adds to a variable where it is set, by the environment that the files make.
+func (v *view) setting(a Assignment, effective map[string]systemd.Setting) Setting {
 	s := Setting{Setting: a.Key, Value: a.Value}
-	if from, ok := v.settings.Environment()[a.Key]; ok && from.Value == a.Value {
+	if from, ok := effective[a.Key]; ok && from.Value == a.Value {
 		s.File, s.Line, s.Of = from.File, from.Line, v.of(from.File)
 	}
 	return s

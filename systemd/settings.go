@@ -185,10 +185,13 @@ func (s *Settings) History(key string) []Assignment {
 
 // Keys lists, sorted, every variable that some line touches, also one that is not in Environment
 // because a later line took it away.
-func (s *Settings) Keys() []string {
+func (s *Settings) Keys() []string { return s.KeysWhere(func(Assignment) bool { return true }) }
+
+// KeysWhere lists, sorted, the variables of which a line does what holds tells.
+func (s *Settings) KeysWhere(holds func(Assignment) bool) []string {
 	var keys []string
 	for _, a := range s.order {
-		if a.Kind != KindReset {
+		if a.Kind != KindReset && holds(a) {
 			keys = append(keys, a.Key)
 		}
 	}
