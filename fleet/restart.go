@@ -19,7 +19,7 @@ func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*
 	return h.perform(ctx, unit, act, false, func(s *session) ([]string, error) {
 		notes, err := s.restartable(ctx)
 		if v, verr := s.view(ctx); err == nil && verr == nil {
-			armed := v.armed.pkg(v.place)
+			armed := v.armedPackage()
 			agreed = &armed
 		}
 		if err != nil {
@@ -32,7 +32,7 @@ func (h *Host) Restart(ctx context.Context, unit string, watch time.Duration) (*
 		}
 		if v, err := s.view(ctx); err != nil {
 			return err
-		} else if armed := v.armed.pkg(v.place); agreed != nil && !armed.same(*agreed) {
+		} else if armed := v.armedPackage(); agreed != nil && !armed.same(*agreed) {
 			return fmt.Errorf("restart %s: %w", s.unit, movedFrom(agreed.Name, armed.Name))
 		}
 		return s.restart(ctx, watch, out)
@@ -45,13 +45,16 @@ func (s *session) restartable(ctx context.Context) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(v.armed) == 0 {
+	armed := v.armedPackage()
+	switch {
+	case !v.astray.isZero():
+		return nil, fmt.Errorf("%w: no package is armed for it: %s; %s", ErrRefused, v.astray, v.astray.remedy())
+	case armed.isZero():
 		return nil, fmt.Errorf("%w: no package is armed for it; systemctl restart does what is left to do", ErrRefused)
 	}
 	if err := s.checkable(ctx, v.loaded); err != nil {
 		return nil, err
 	}
-	armed := v.armed.pkg(v.place)
 	live, _, err := s.h.live(v.loaded, v.place, v.armed.keys())
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func (s *session) restartOrReturn(ctx context.Context, watch time.Duration, out 
 	if err := s.checkable(ctx, v.loaded); err != nil {
 		return fmt.Errorf("restart %s: %w", s.unit, err)
 	}
-	armed := v.armed.pkg(v.place)
+	armed := v.armedPackage()
 	if out.To == "" {
 		live, _, err := s.h.live(v.loaded, v.place, v.armed.keys())
 		if err != nil {
@@ -163,7 +166,7 @@ func (s *session) giveBack(ctx context.Context, failed PackageRef, net RollbackO
 	if err != nil {
 		return err
 	}
-	armed := v.armed.pkg(v.place)
+	armed := v.armedPackage()
 	to = or(or(armed.Name, to), "what the unit says without this program")
 	out.To, s.goesBack = armed.Name, true
 	if err := s.start(ctx, armed, 0, out); err != nil {

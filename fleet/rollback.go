@@ -81,7 +81,7 @@ func (s *session) runsArmed(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return live != nil && !live.Unreadable && v.loaded.ActiveState == "active" && !pending(v.loaded, live, v.armed.pkg(v.place)), nil
+	return live != nil && !live.Unreadable && v.loaded.ActiveState == "active" && !pending(v.loaded, live, v.armedPackage()), nil
 }
 
 // loadRest has the manager load what an earlier act could only write.
@@ -102,7 +102,7 @@ func (s *session) loadRest(ctx context.Context, out *Outcome) error {
 		out.Loaded = false
 		return err
 	}
-	out.From, out.Changed = v.armed.pkg(v.place).Name, true
+	out.From, out.Changed = v.armedPackage().Name, true
 	out.Notes = append(out.Notes, "it is loaded now")
 	return nil
 }

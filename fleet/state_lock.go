@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +22,9 @@ const locksName = "locks"
 
 // stateLock makes a lock in a state folder where it is missing, and gives its path. It does not make the state folder.
 func stateLock(stateDir, name string) (path string, err error) {
+	if !filepath.IsAbs(stateDir) {
+		return "", fmt.Errorf("%q is no state folder", stateDir)
+	}
 	dir := filepath.Join(stateDir, locksName)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
