@@ -263,7 +263,7 @@ cmp dist/* %[1]s/same/*e1e1e1e*`, s.dir, s.format)) // of another account it is 
 				s.aptKeeps("1bit-hrx-e1e1e1e")
 			}
 
-			// Switched away so often that no rollback would need it any more.
+			// Switched away, and then let go of: until then rollback --again would need it.
 			s.ai("systemctl --user start $unit")
 			for _, id := range []string{"e2e2e2e", "e3e3e3e", "e2e2e2e"} {
 				s.ai("onebit pkg switch $unit hrx-" + id + " --restart --watch 300ms")
@@ -274,17 +274,17 @@ cmp dist/* %[1]s/same/*e1e1e1e*`, s.dir, s.format)) // of another account it is 
 					s.fails(remove("e1e1e1e"), "is in use")
 				}
 			}
-			s.ai("rm ~/.config/systemd/user/$unit.d/hrx.conf; systemctl --user daemon-reload")
+			s.fails(remove("e3e3e3e"), "is in use", "names it") // what a rollback would go to
+			s.ai("onebit pkg unswitch $unit; rm ~/.config/systemd/user/$unit.d/hrx.conf; systemctl --user daemon-reload")
 			s.sh(remove("e1e1e1e"))
 			s.wantIntact("e2e2e2e", "e3e3e3e")
 			if left := s.sh("find /etc /opt/1bit /usr /var/lib /run -xdev -name '*e1e1e1e*'"); left != "" {
 				t.Errorf("left behind: %s", left)
 			}
-			s.fails(remove("e3e3e3e"), "is in use", "names it") // what a rollback would go to
 			s.sh(s.install + " " + s.dir + "/same/*e1e1e1e*")
 			s.wantIntact("e1e1e1e", "e2e2e2e", "e3e3e3e")
 
-			s.ai("systemctl --user stop $unit; rm -r ~/.config/systemd/user/$unit ~/.config/systemd/user/$unit.d; systemctl --user daemon-reload")
+			s.ai("systemctl --user stop $unit; rm -rf ~/.config/systemd/user/$unit ~/.config/systemd/user/$unit.d; systemctl --user daemon-reload")
 			s.sh(remove("e1e1e1e") + " 1bit-hrx-e2e2e2e 1bit-hrx-e3e3e3e")
 			if left := s.sh("ls -A /opt/1bit 2>/dev/null | grep -v '^[.]1bit-staging$' || true\n{ " + s.leftovers + "; } || true"); left != "" {
 				t.Errorf("left behind: %s", left)
