@@ -51,6 +51,10 @@ func TestFaults(t *testing.T) {
 	if asked := testRun(); strings.Contains(asked, "TestFaults/") {
 		run = asked
 	}
+	// Another test of this host may have made the folder of the settings as root.
+	if _, err := host.Run(t.Context(), "root", "chown", "-R", host.User+":", filepath.Join(host.Home, ".config")); err != nil {
+		t.Fatal(err)
+	}
 	root := host.Command(t.Context(), "root", "sh", "-c", reviveManager(host.UID))
 	if err := root.Start(); err != nil {
 		t.Fatal(err)
@@ -120,6 +124,7 @@ type faultAct struct {
 	again    []int  // how the act may end when it is done once more after the disturbance; 0 always may
 	once     bool   // done once more it does something else
 	brief    bool   // not each sync of it is needed: one removal follows another
+	shared   bool   // another act writes the same way: no full disk
 	failing  bool   // its disk not only fills, it also fails: shown where it is the first to write in its way
 	// check looks for more, after the next command; done tells whether the act has happened.
 	check func(l *lane, where string, st laneStatus, done bool)
@@ -202,7 +207,7 @@ var faultActs = []faultAct{
 		args: []string{"rollback", "UNIT", "--again"}, from: "aaaaaaa", to: "bbbbbbb", once: true, check: blocksIff("aaaaaaa", true),
 	},
 	{
-		name: "unadopt", root: true, brief: true, before: adopted, args: []string{"unadopt", "UNIT"}, from: "aaaaaaa", to: "aaaaaaa",
+		name: "unadopt", root: true, brief: true, shared: true, before: adopted, args: []string{"unadopt", "UNIT"}, from: "aaaaaaa", to: "aaaaaaa",
 		again: []int{4}, check: keepsOwners,
 	},
 	{name: "unswitch", root: true, brief: true, before: rolledBack, args: []string{"unswitch", "UNIT"}, from: "bbbbbbb", to: "aaaaaaa"},
@@ -216,7 +221,7 @@ var faultActs = []faultAct{
 	},
 	{name: "propose", before: onB, args: []string{"propose", "UNIT", "ccccccc"}, from: "bbbbbbb", to: "bbbbbbb"},
 	{
-		name: "switch to what is proposed", root: true, before: func(l *lane) { onB(l); l.must("pkg", "propose", l.unit, "ccccccc") },
+		name: "switch to what is proposed", root: true, shared: true, before: func(l *lane) { onB(l); l.must("pkg", "propose", l.unit, "ccccccc") },
 		args: []string{"switch", "UNIT"}, from: "bbbbbbb", to: "ccccccc", once: true,
 	},
 	{name: "restart", root: true, before: onBArmedC, args: []string{"restart", "UNIT", "--watch", "0s"}, from: "ccccccc", to: "ccccccc"},
@@ -317,6 +322,9 @@ func (l *lane) walk(a faultAct) {
 		l.Error(problems)
 	}
 	all, missed := points(quiet.Calls, a.failing), 0
+	if a.shared {
+		all = slices.DeleteFunc(all, func(p faultPoint) bool { return strings.HasPrefix(p.where, "ENOSPC") })
+	}
 	count := map[string]int{}
 	for _, p := range all {
 		kind, _, _ := strings.Cut(p.where, " at ")

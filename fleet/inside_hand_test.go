@@ -36,7 +36,7 @@ func (s *service) wrapped(lines ...string) (behave func(how string)) {
 
 // Who stops or restarts the service while it is watched is not contradicted: no verdict, nobody blamed.
 func testByHand(t *testing.T, in *inside) {
-	s := in.start(t, "by-hand", "aaa0001")
+	s := in.start(t, "hand-stopped", "aaa0001")
 	behave := s.wrapped()
 	for _, tt := range []struct {
 		name, how, lines, id string

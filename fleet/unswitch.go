@@ -184,7 +184,10 @@ func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 		return unwritable(files.dir, err)
 	}
 	if err := errors.Join(files.removePrev(), gone(atomicfile.Remove(files.path(dropInName)))); err != nil {
-		return err // the intent stays open, for the next command
+		if now, rerr := files.read(dropInName); rerr != nil || now != nil {
+			return err // the intent stays open, for the next command
+		}
+		out.Notes = append(out.Notes, fmt.Sprintf("it may not outlive a power loss: %v", err))
 	}
 	result := s.load(ctx, away{}, out)
 	var err error
@@ -195,7 +198,10 @@ func (s *session) letGo(ctx context.Context, act string, out *Outcome) error {
 		err = errors.Join(err, s.h.close(ctx, intent, closing{phase: phaseCommit, result: result}))
 	}
 	// The folder goes last: its lock goes with it, and then no command must take this one for one that was cut off.
-	return errors.Join(err, files.removeFolder())
+	if ferr := files.removeFolder(); ferr != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("it may not outlive a power loss: %v", ferr))
+	}
+	return err
 }
 
 // mine refuses to remove what is not plainly ours.
