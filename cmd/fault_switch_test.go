@@ -124,7 +124,7 @@ type faultAct struct {
 	again    []int  // how the act may end when it is done once more after the disturbance; 0 always may
 	once     bool   // done once more it does something else
 	brief    bool   // not each sync of it is needed: one removal follows another
-	shared   bool   // another act writes the same way: no full disk, and killed at every second point
+	shared   bool   // another act writes the same way: cut off at every second point only
 	failing  bool   // its disk not only fills, it also fails: shown where it is the first to write in its way
 	// check looks for more, after the next command; done tells whether the act has happened.
 	check func(l *lane, where string, st laneStatus, done bool)
@@ -198,7 +198,7 @@ var faultActs = []faultAct{
 		check: blocksIff("ccccccc", false),
 	},
 	{
-		name: "again", root: true, brief: true, before: func(l *lane) {
+		name: "again", root: true, shared: true, brief: true, before: func(l *lane) {
 			onBArmedC(l)
 			l.serve()
 			l.must("pkg", "switch", l.unit, "aaaaaaa")
@@ -217,16 +217,16 @@ var faultActs = []faultAct{
 	},
 	{name: "unhold", root: true, before: held, args: []string{"unhold", "UNIT"}, from: "ccccccc", to: "ccccccc", again: []int{3}},
 	{
-		name: "adopt", before: handWritten, args: []string{"adopt", "UNIT"}, from: "aaaaaaa", to: "aaaaaaa", check: keepsOwners,
+		name: "adopt", shared: true, before: handWritten, args: []string{"adopt", "UNIT"}, from: "aaaaaaa", to: "aaaaaaa", check: keepsOwners,
 	},
-	{name: "propose", before: onB, args: []string{"propose", "UNIT", "ccccccc"}, from: "bbbbbbb", to: "bbbbbbb"},
+	{name: "propose", shared: true, before: onB, args: []string{"propose", "UNIT", "ccccccc"}, from: "bbbbbbb", to: "bbbbbbb"},
 	{
 		name: "switch to what is proposed", root: true, shared: true, before: func(l *lane) { onB(l); l.must("pkg", "propose", l.unit, "ccccccc") },
 		args: []string{"switch", "UNIT"}, from: "bbbbbbb", to: "ccccccc", once: true,
 	},
-	{name: "restart", root: true, before: onBArmedC, args: []string{"restart", "UNIT", "--watch", "0s"}, from: "ccccccc", to: "ccccccc"},
+	{name: "restart", root: true, shared: true, before: onBArmedC, args: []string{"restart", "UNIT", "--watch", "0s"}, from: "ccccccc", to: "ccccccc"},
 	{
-		name: "restart that fails", before: func(l *lane) { onB(l); l.must("pkg", "switch", l.unit, "ddddddd") },
+		name: "restart that fails", shared: true, before: func(l *lane) { onB(l); l.must("pkg", "switch", l.unit, "ddddddd") },
 		args: []string{"restart", "UNIT", "--watch", "0s"}, exit: 1, from: "ddddddd", to: "bbbbbbb",
 	},
 }
@@ -326,7 +326,7 @@ func (l *lane) walk(a faultAct) {
 		kept := 0
 		all = slices.DeleteFunc(all, func(p faultPoint) bool {
 			kept++
-			return strings.HasPrefix(p.where, "ENOSPC") || strings.HasPrefix(p.where, "SIGKILL") && kept%2 == 0
+			return kept%2 == 0 && (strings.HasPrefix(p.where, "ENOSPC") || strings.HasPrefix(p.where, "SIGKILL"))
 		})
 	}
 	count := map[string]int{}
