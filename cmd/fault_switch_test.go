@@ -344,7 +344,7 @@ func (l *lane) walk(a faultAct) {
 			return
 		}
 	}
-	if len(all) < 8 || missed*10 > len(all) {
+	if len(all) < 8 || missed*4 > len(all) {
 		l.Errorf("%d points, %d of them not reached: the run was not seen whole", len(all), missed)
 	}
 	var kinds []string
