@@ -182,7 +182,7 @@ func FuzzRewriteCommand(f *testing.F) {
 	base, _ := rewriting(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.ContainsAny(line, "\n\r\x00") || len(line) > 300 {
-			t.Skip()
+			return
 		}
 		r := &rewriter{place: base.place, unit: base.unit, specs: base.specs, folders: base.folders}
 		line = strings.ReplaceAll(line, "P", "%h/1bit-hrx-a")

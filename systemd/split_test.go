@@ -42,7 +42,7 @@ func FuzzQuoteWord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.ContainsRune(text, 0) {
-			t.Skip()
+			return
 		}
 		got, err := SplitCommands("/bin/x " + QuoteWord(text))
 		if err != nil || len(got) != 1 || len(got[0]) != 2 {
