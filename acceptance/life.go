@@ -118,7 +118,7 @@ func (l *life) run(ctx context.Context) error {
 	watchers.Go(func() error { l.every(watch, sampleEvery, l.sample); return nil })
 
 	var benchGone error
-	var bench *neighbour
+	var bench *benchLoop
 	if l.start(ctx) {
 		l.exitSeen = make(chan struct{})
 		watchers.Go(func() error { l.awaitExit(watch); return nil })
@@ -138,11 +138,11 @@ func (l *life) run(ctx context.Context) error {
 }
 
 // beside runs the load with the neighbour around it.
-func (l *life) beside(ctx context.Context) (*neighbour, error) {
+func (l *life) beside(ctx context.Context) (*benchLoop, error) {
 	around, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var group errgroup.Group
-	var bench *neighbour
+	var bench *benchLoop
 	if l.plan.Neighbour != nil {
 		bench = newNeighbour(l.r, l.o.Evidence, l.us, func(rec neighbourRecord) { l.put(recordNeighbour, rec, false) })
 		group.Go(func() error { return bench.loop(around) })
@@ -168,7 +168,7 @@ func (l *life) beside(ctx context.Context) (*neighbour, error) {
 }
 
 // await waits for the neighbour's first result.
-func (l *life) await(ctx context.Context, bench *neighbour) {
+func (l *life) await(ctx context.Context, bench *benchLoop) {
 	lead := time.NewTimer(time.Duration(l.plan.Neighbour.Lead))
 	defer lead.Stop()
 	select {
@@ -341,7 +341,7 @@ func (l *life) teardown(ctx context.Context) error {
 }
 
 // close writes the end of the life.
-func (l *life) close(bench *neighbour, trouble error) {
+func (l *life) close(bench *benchLoop, trouble error) {
 	if trouble != nil {
 		l.fail(trouble)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/1bit-systems/pkg/engine"
 )
 
-// neighbour runs llama-bench over and over beside the server. It is an
+// benchLoop runs llama-bench over and over beside the server. It is an
 // exposure, not a subject: its failures are counted apart, and it is given up
 // after maxFailures in a row.
-type neighbour struct {
+type benchLoop struct {
 	options engine.ProcessOptions
 	record  func(neighbourRecord)
 	now     func() int64 // µs since the load's clock began
@@ -36,8 +36,8 @@ const (
 	failurePause = time.Second
 )
 
-func newNeighbour(r *resolved, dir string, now func() int64, record func(neighbourRecord)) *neighbour {
-	return &neighbour{
+func newNeighbour(r *resolved, dir string, now func() int64, record func(neighbourRecord)) *benchLoop {
+	return &benchLoop{
 		options: engine.ProcessOptions{
 			Program: r.paths.bench, Args: r.NeighbourArgs, Env: r.paths.benchEnv,
 			LogPath: filepath.Join(dir, NeighbourLog), StdoutPath: filepath.Join(dir, NeighbourRows),
@@ -48,7 +48,7 @@ func newNeighbour(r *resolved, dir string, now func() int64, record func(neighbo
 
 // loop runs until the context ends, or until the neighbour is given up. It
 // returns an error only if a process could not be ended.
-func (n *neighbour) loop(ctx context.Context) error {
+func (n *benchLoop) loop(ctx context.Context) error {
 	failures := 0
 	for i := 1; ctx.Err() == nil; i++ {
 		rec, err := n.once(ctx, i)
@@ -76,7 +76,7 @@ func (n *neighbour) loop(ctx context.Context) error {
 }
 
 // once runs the program once and reads what it printed.
-func (n *neighbour) once(ctx context.Context, i int) (neighbourRecord, error) {
+func (n *benchLoop) once(ctx context.Context, i int) (neighbourRecord, error) {
 	rec := neighbourRecord{Run: i, StartUS: n.now()}
 	from := fileSize(n.options.StdoutPath)
 	p, err := engine.StartProcess(ctx, n.options)
@@ -112,7 +112,7 @@ func (n *neighbour) once(ctx context.Context, i int) (neighbourRecord, error) {
 
 // watch waits for the program's end or for the context's, and looks for its
 // first result meanwhile.
-func (n *neighbour) watch(ctx context.Context, p *engine.Process, from int64) {
+func (n *benchLoop) watch(ctx context.Context, p *engine.Process, from int64) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -135,7 +135,7 @@ func (n *neighbour) watch(ctx context.Context, p *engine.Process, from int64) {
 }
 
 // summary says for how much of a load the neighbour was alive.
-func (n *neighbour) summary(from, to int64) *neighbourSummary {
+func (n *benchLoop) summary(from, to int64) *neighbourSummary {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := &neighbourSummary{Died: n.why}

@@ -85,7 +85,7 @@ func (p *Plan) problem() (key, why string) {
 			bad bool
 			why string
 		}{
-			{"neighbour.entry", n.Entry != "llama-bench", "must be llama-bench"},
+			{"neighbour.kind", n.Kind != "bench", "must be bench"},
 			{"neighbour.args", slices.ContainsFunc(n.Args, ownBenchFlag), "-m and -o are set by the runner"},
 			{"neighbour.env", badEnv(n.Env) != "", badEnv(n.Env) + " is no variable"},
 			{"neighbour.lead", !n.Lead.sane(), saneWhy},

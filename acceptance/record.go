@@ -1,16 +1,25 @@
 package acceptance
 
-import "github.com/1bit-systems/pkg/engine"
+import (
+	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/engine/gpu"
+)
 
 // Kinds of record in the ledger, in the order in which they come.
 const (
 	recordOpen      = "open"      // openRecord: what is tested
+	recordResume    = "resume"    // resumeRecord: a runner goes on where another ended
 	recordHost      = "host"      // hostRecord: before and after
 	recordStart     = "start"     // startRecord: a server life begins
 	recordStartup   = "startup"   // startupRecord: the server is ready, or never was
 	recordLoad      = "load"      // loadRecord: the load begins
 	recordRequest   = "request"   // requestRecord: one request has ended
+	recordFinding   = "finding"   // findingRecord: a face that is of no one request
 	recordLog       = "log"       // logRecord: a telling line of the server log
+	recordKernel    = "kernel"    // kernelRecord: a line of the kernel log about a GPU
+	recordWatchdog  = "watchdog"  // watchdogRecord: the runner ends the life for an outside cause
+	recordSentinel  = "sentinel"  // sentinelRecord: an answer that others are compared with
 	recordExit      = "exit"      // exitRecord: the server ended by itself
 	recordNeighbour = "neighbour" // neighbourRecord: one run of the neighbour
 	recordProbe     = "probe"     // probeRecord: identical requests after the load
@@ -33,9 +42,23 @@ type hostRecord struct {
 	Host HostFacts `json:"host"`
 }
 
+type resumeRecord struct {
+	Runner string `json:"runner"`
+	Note   string `json:"note,omitempty"` // what was found, such as a torn last line
+}
+
+// startRecord begins a life. Arm counts lives, replaced ones included; Life
+// counts those of its condition that the plan asks for.
 type startRecord struct {
-	Arm  int      `json:"arm"`  // from 1
-	Args []string `json:"args"` // without host and port
+	Arm           int      `json:"arm"`  // from 1
+	Name          string   `json:"name"` // of the plan's arm
+	Life          int      `json:"life"` // from 1
+	Role          string   `json:"role"`
+	Package       string   `json:"package"`
+	PackageDigest string   `json:"package_digest"`
+	Args          []string `json:"args"`               // without host and port
+	Replaces      int      `json:"replaces,omitempty"` // the arm that was no evidence
+	Why           string   `json:"why,omitempty"`      // its reason
 }
 
 // startupRecord says how the start ended. Problem is "" if the server is ready.
@@ -50,10 +73,53 @@ type startupRecord struct {
 	PortTaken   bool     `json:"port_taken,omitempty"`
 	OOMKilled   bool     `json:"oom_killed,omitempty"`
 	GTTUsedGiB  *float64 `json:"gtt_used_gib"` // before the start; nil: no sensor
+
+	Devices   []string `json:"devices,omitempty"`   // as the log names them, such as CUDA0
+	Offloaded int      `json:"offloaded,omitempty"` // layers
+	Layers    int      `json:"layers,omitempty"`
+	Contained string   `json:"contained,omitempty"` // the systemd scope, or "process group"
 }
 
 type loadRecord struct {
-	GTTUsedGiB *float64 `json:"gtt_used_gib"` // nil: no sensor
+	GTTUsedGiB      *float64   `json:"gtt_used_gib"` // nil: no sensor
+	MemAvailableGiB *float64   `json:"mem_available_gib"`
+	Residents       []Resident `json:"residents,omitempty"` // other programs that have a GPU open; never touched
+}
+
+// A Resident is a program of somebody else's that uses a GPU.
+type Resident struct {
+	PID     int     `json:"pid"`
+	Command string  `json:"command"`
+	MiB     float64 `json:"mib"` // of GPU memory; 0: not told
+}
+
+type findingRecord struct {
+	detect.Finding
+	Request *int `json:"request,omitempty"`
+	Slot    *int `json:"slot,omitempty"`
+}
+
+type kernelRecord struct {
+	gpu.Event
+	Ours string `json:"ours"` // "process": ours by pid; "device": a device that ours uses, no process named; "": somebody else's
+}
+
+// watchdogRecord: Reason is one of mem-available, temperature, gtt-growth,
+// life.
+type watchdogRecord struct {
+	Reason string  `json:"reason"`
+	Value  float64 `json:"value"`
+	Limit  float64 `json:"limit"`
+}
+
+// sentinelRecord is one answer on the quiet server. Pass 1 is the reference, 2
+// the sequential control.
+type sentinelRecord struct {
+	Sentinel int       `json:"sentinel"` // index of its length
+	Pass     int       `json:"pass"`
+	Tokens   []int     `json:"tokens"`
+	Logprobs []float64 `json:"logprobs"`
+	Gaps     []float64 `json:"gaps"` // between the two likeliest tokens
 }
 
 // Outcomes of a request.
@@ -62,6 +128,12 @@ const (
 	outcomeDeadline = "deadline"  // nothing within the request's deadline
 	outcomeNoAnswer = "no-answer" // the connection failed
 	outcomeCensored = "censored"  // the runner gave up first
+)
+
+// Kinds of request.
+const (
+	kindUnique   = ""         // a prompt of its own
+	kindSentinel = "sentinel" // a fixed one, whose answer is known
 )
 
 type requestRecord struct {
@@ -82,6 +154,9 @@ type requestRecord struct {
 	Observed     int                  `json:"observed"` // tokens with a log-probability
 	Bytes        int                  `json:"bytes"`
 	SHA256       string               `json:"sha256,omitempty"`
+	Kind         string               `json:"kind,omitempty"`
+	FirstUS      int64                `json:"first_us,omitempty"` // first token of a stream, since the load began
+	Findings     []detect.Finding     `json:"findings,omitempty"`
 	Faces        []engine.AnswerFault `json:"faces,omitempty"`
 	Warnings     []string             `json:"warnings,omitempty"`
 	Error        string               `json:"error,omitempty"`
@@ -103,12 +178,17 @@ type exitRecord struct {
 }
 
 type neighbourRecord struct {
+	Kind    string `json:"kind,omitempty"`
 	Run     int    `json:"run"` // from 1
 	StartUS int64  `json:"start_us"`
 	EndUS   int64  `json:"end_us"`
 	Exit    string `json:"exit"` // "ok", "stopped" by the runner, or how it failed
 	Results int    `json:"results"`
 	Tokens  int64  `json:"tokens"`
+
+	Units    int64    `json:"units"`              // of proven work, in the kind's own unit
+	Unit     string   `json:"unit,omitempty"`     // tokens, requests, tests, GiB written, lines, runs
+	Findings []string `json:"findings,omitempty"` // what went wrong in it; never the candidate's
 }
 
 type probeRecord struct {
@@ -126,6 +206,14 @@ type endRecord struct {
 	ServerLogSHA256 string                 `json:"server_log_sha256"`
 	Teardown        string                 `json:"teardown"` // "" or what is left
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
+
+	EvictedMS       *int64   `json:"evicted_ms"` // of the server's queues during the load; nil: no sensor
+	PeakGTTGiB      *float64 `json:"peak_gtt_gib"`
+	MinMemGiB       *float64 `json:"min_mem_available_gib"`
+	MaxTempC        *float64 `json:"max_temp_c"`
+	GTTAfterGiB     *float64 `json:"gtt_after_gib"`          // once everything of ours had ended
+	ServerMiB       *float64 `json:"server_mib"`             // anonymous and swapped memory at the end of the load
+	ServerMiBPerReq *float64 `json:"server_mib_per_request"` // slope after the warm-up
 }
 
 // Why a server life ended.

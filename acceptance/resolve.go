@@ -111,7 +111,7 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	}
 	r.ServerArgs = serverArgs(p, r.paths.model)
 	if n := p.Neighbour; n != nil {
-		if r.paths.bench, err = o.Package.Program(n.Entry); err != nil {
+		if r.paths.bench, err = o.Package.Program("llama-bench"); err != nil {
 			return nil, fmt.Errorf("find the neighbour's program of package %s: %w", o.Package.Name, err)
 		}
 		r.paths.benchEnv = environment(o.Env, n.Env)

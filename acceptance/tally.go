@@ -241,7 +241,7 @@ func notTested(p *Plan, r *run, t *tally) []string {
 	if p.Neighbour == nil {
 		add("neighbour: the plan has none")
 	} else {
-		add("neighbours other than %s", p.Neighbour.Entry)
+		add("neighbours other than %s", p.Neighbour.Kind)
 	}
 	if share := *p.Load.LogprobsShare; share < 1 {
 		add("log-probabilities on %g of the requests: the others cannot show a NaN on the wire", 1-share)

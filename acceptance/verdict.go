@@ -1,5 +1,7 @@
 package acceptance
 
+import "time"
+
 // The three verdicts.
 const (
 	Pass         = "pass"
@@ -22,10 +24,62 @@ type Verdict struct {
 	Requests       int        `json:"requests"` // that ended by themselves; censored ones are not counted
 	Faults         []Fault    `json:"faults"`
 	Primary        string     `json:"primary"`
+	Rows           []ArmRow   `json:"rows"`   // one a condition of the plan, in the columns that reproduction reports use
+	Table          []FaceRow  `json:"faces"`  // every face: what could be seen, what was, when first
+	Fisher         *Fisher    `json:"fisher"` // candidate arms against control arms; nil without both
 	Bounds         Bounds     `json:"bounds"`
 	Exposure       Exposure   `json:"exposure"`
 	NotTested      []string   `json:"not_tested"`
 	Notes          []string   `json:"notes"`
+}
+
+// An ArmRow sums up the lives of one condition.
+type ArmRow struct {
+	Name           string    `json:"name"`
+	Role           string    `json:"role"`
+	Build          string    `json:"build"` // package and version line
+	Parallel       int       `json:"parallel"`
+	Neighbour      string    `json:"neighbour"` // kind and its proof of work
+	Lives          int       `json:"lives"`     // that count
+	Requests       int       `json:"requests"`  // that ended by themselves
+	OK             int       `json:"ok"`
+	NaN            int       `json:"nan"`         // replies with a NaN
+	GuardLines     int       `json:"guard_lines"` // "NaN logits" in the log
+	HTTPErrors     int       `json:"http_errors"`
+	Restarts       int       `json:"restarts"`
+	SlotsUsed      int       `json:"slots_used"`
+	NeverUsedSlots int       `json:"never_used_slots"` // first tasks of a slot
+	Selected       Selected  `json:"selected"`
+	BusyShare      float64   `json:"all_slots_busy_share"`
+	MedianMS       float64   `json:"median_ms"`
+	GTTBeforeGiB   *float64  `json:"gtt_before_gib"`
+	GTTAfterGiB    *float64  `json:"gtt_after_gib"`
+	States         ArmCounts `json:"states"`
+	ArmUpper95     float64   `json:"arm_upper_95"`
+	RequestUpper95 float64   `json:"request_upper_95"`
+}
+
+// A FaceRow is one face of fault over the whole run.
+type FaceRow struct {
+	Face    string     `json:"face"`
+	Setting string     `json:"setting"` // gate, report or off
+	N       int        `json:"n"`       // requests, or lives, that it could have shown on, in arms that count
+	Unit    string     `json:"unit"`    // request or arm
+	Seen    int        `json:"seen"`    // in all arms
+	Upper95 float64    `json:"upper_95"`
+	First   *time.Time `json:"first"`
+	Excerpt string     `json:"excerpt,omitempty"`
+}
+
+// Fisher compares two groups of arms by faulted lives, exactly.
+type Fisher struct {
+	CandidateFaults int     `json:"candidate_faults"`
+	CandidateLives  int     `json:"candidate_lives"`
+	ControlFaults   int     `json:"control_faults"`
+	ControlLives    int     `json:"control_lives"`
+	TwoSided        float64 `json:"two_sided"`
+	Less            float64 `json:"less"`
+	Greater         float64 `json:"greater"`
 }
 
 // ArmCounts counts arms by state.
@@ -48,6 +102,14 @@ type Bounds struct {
 	PrimaryUpper         float64 `json:"primary_upper"`            // of the primary unit, at the plan's confidence
 	Confidence           float64 `json:"confidence"`
 	Hold                 string  `json:"hold"` // "each"
+
+	HourUpper95           float64         `json:"hour_upper_95"`            // faults per hour of load
+	RequestUpper95ICC05   float64         `json:"request_upper_95_icc_0_5"` // if they are correlated by 0.5
+	ArmUpper95Joint       float64         `json:"arm_upper_95_joint"`       // this and the next hold together at 95 %
+	RequestUpper95Joint   float64         `json:"request_upper_95_joint"`
+	AnytimeRequestUpper95 float64         `json:"anytime_request_upper_95"` // may be watched while it runs; never gates
+	SlotUpper95           map[int]float64 `json:"slot_upper_95"`            // per request on each slot
+	BinUpper95            map[int]float64 `json:"bin_upper_95"`             // per request of each prompt length
 }
 
 // Exposure says what the load really was.

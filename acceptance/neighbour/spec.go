@@ -1,0 +1,25 @@
+// Package neighbour runs the other job on the device beside a server under test, over and over, and proves that it
+// worked. A neighbour is an exposure and not a subject: what goes wrong in it is told in a table of its own and never
+// counted as a fault of the candidate.
+package neighbour
+
+// Kinds of neighbour.
+const (
+	Bench   = "bench"   // llama-bench in a loop: many graphs and allocations
+	Server  = "server"  // a second llama-server under a load of its own: one graph, reused
+	Ops     = "ops"     // test-backend-ops sweeps: every kernel of the backend
+	Memory  = "memory"  // memory that is taken, written, and given back
+	Command = "command" // any program
+	None    = "none"    // no neighbour: a control
+)
+
+// A Spec says which job runs beside the server. The zero value of a field means the default named here.
+type Spec struct {
+	Kind    string            `yaml:"kind" json:"kind"`       // default Bench
+	Model   string            `yaml:"model" json:"model"`     // Bench, Server; default: the plan's model
+	Args    []string          `yaml:"args" json:"args"`       // of the program; Command: the whole command line
+	Env     map[string]string `yaml:"env" json:"env"`         // more variables
+	GiB     float64           `yaml:"gib" json:"gib"`         // Memory: how much is held; default 1
+	Workers int               `yaml:"workers" json:"workers"` // Server: requests in flight; default 2
+	Proof   string            `yaml:"proof" json:"proof"`     // Command: a regular expression; each line of its output that matches is one unit of work. Default: each run that exits with 0 is one
+}
