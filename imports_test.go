@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"fleet":                {"engine", "systemd", "packager", "packager/store", "packager/version", "packager/linkage", "channels", "internal"},
 	"acceptance":           {"acceptance/detect", "acceptance/neighbour", "acceptance/stats", "acceptance/answers", "engine", "engine/gpu", "packager", "packager/store", "systemd", "internal"},
 	"acceptance/neighbour": {"engine", "engine/gpu", "internal"},
+	"acceptance/stats":     {},
 	"acceptance/detect":    {"engine", "engine/gpu", "internal"},
 	"channels":             {"engine", "packager", "internal"},
 	"packager":             {"packager/version", "engine", "internal"},
