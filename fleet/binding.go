@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +151,7 @@ func loadedEnvironment(u *systemd.Unit) map[string]string {
 		}
 		for _, one := range found {
 			pairs, err := systemd.ParseEnvironmentFile(one.Path, one.Data)
-			if one.Err != nil || err != nil {
+			if one.Err != nil || err != nil && !errors.Is(err, systemd.ErrDisputedFile) {
 				continue
 			}
 			for _, pair := range pairs {

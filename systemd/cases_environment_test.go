@@ -200,4 +200,16 @@ Environment=LATER=1
 		"run/engine.service.d/unread.text": "[Service]\nEnvironment=A=unread\n",
 	},
 	want: map[string]string{"A": "one", "B": "twowordsx", "E": "5 # no comment", "F": "a\nb", "G": "ab", "J": `\x $ "`},
+}, {
+	name: "a comment that ends in a backslash decides whether an environment file is one",
+	v252: true,
+	files: map[string]string{
+		"usr/engine.service":           "[Service]\nExecStart=/bin/true\nEnvironment=A=unit B=unit C=unit\nEnvironmentFile=-FILES/quote.env\n",
+		"etc/engine.service.d/zz.conf": "[Service]\nEnvironmentFile=-FILES/pair.env\n",
+		"files/quote.env":              "# continued \\\nA=\"\\\\\\\n$A\n_F=\\\n%h\\$\nB=\\\\\\$\t\n# comment\ufffe=1\n",
+		"files/pair.env":               "D=1\n; \\\nC=\xff\n",
+	},
+	want:     map[string]string{"A": "unit", "B": `\$`, "C": "unit", "_F": "%h$", "D": "1"},
+	unsure:   []string{"B", "D", "_F"},
+	problems: []string{"quote.env:2: only systemd before 254 ", "pair.env:3: only systemd before 254 "},
 }}

@@ -13,6 +13,9 @@ import (
 // does not start, or with a leading "-" starts without it.
 var ErrEnvironmentFile = errors.New("not an environment file")
 
+// ErrDisputedFile is wrapped when one version of systemd refuses an environment file as a whole and another does not.
+var ErrDisputedFile = errors.New("not an environment file for every version of systemd")
+
 // Pair is one KEY=value of an environment file.
 type Pair struct {
 	Key, Value string
@@ -25,6 +28,9 @@ type Pair struct {
 // parts, a backslash escapes a character or the end of a line, a "#" counts as a comment only
 // where a key could begin, nothing is expanded. Pairs with names that no variable can have are
 // left out. The error wraps ErrEnvironmentFile for a NUL byte or what is not UTF-8.
+//
+// Versions differ on where a comment ends, and so on what is a pair: those that not all of them take are unsure. Where
+// some refuse the file, all pairs are, and come with an error that wraps ErrDisputedFile.
 func ParseEnvironmentFile(path string, data []byte) ([]Pair, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("read %s: %w", path, ErrTooBig)
@@ -32,21 +38,54 @@ func ParseEnvironmentFile(path string, data []byte) ([]Pair, error) {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return nil, fmt.Errorf("%w: %s: it has a NUL byte", ErrEnvironmentFile, path)
 	}
-	all, differs := parsePairs(data, false)
+	pairs, differs := parsePairs(data, false)
+	bad := badPair(pairs)
 	if differs {
 		old, _ := parsePairs(data, true)
-		all = mergePairs(all, old)
+		oldBad := badPair(old)
+		switch {
+		case bad == 0 && oldBad == 0:
+			pairs = mergePairs(pairs, old)
+		case bad == 0:
+			return unsurePairs(pairs), fmt.Errorf("%w: %s:%d: systemd before 254 finds that it is not UTF-8", ErrDisputedFile, path, oldBad)
+		case oldBad == 0:
+			return unsurePairs(old), fmt.Errorf("%w: %s:%d: only systemd before 254 does not find that it is not UTF-8", ErrDisputedFile, path, bad)
+		}
 	}
-	var pairs []Pair
-	for _, pair := range all {
+	if bad > 0 {
+		return nil, fmt.Errorf("%w: %s:%d: it is not UTF-8", ErrEnvironmentFile, path, bad)
+	}
+	return goodPairs(pairs), nil
+}
+
+// badPair is the line of the first pair for which systemd refuses the file, 0 when there is none.
+func badPair(pairs []Pair) int {
+	for _, pair := range pairs {
 		if !validUTF8(pair.Key) || !validUTF8(pair.Value) {
-			return nil, fmt.Errorf("%w: %s:%d: it is not UTF-8", ErrEnvironmentFile, path, pair.Line)
-		}
-		if validName(pair.Key) && validValue(pair.Value) {
-			pairs = append(pairs, pair)
+			return pair.Line
 		}
 	}
-	return pairs, nil
+	return 0
+}
+
+// goodPairs leaves out those that systemd passes over.
+func goodPairs(pairs []Pair) []Pair {
+	var good []Pair
+	for _, pair := range pairs {
+		if validName(pair.Key) && validValue(pair.Value) {
+			good = append(good, pair)
+		}
+	}
+	return good
+}
+
+// unsurePairs are the pairs of a file that may count for nothing.
+func unsurePairs(pairs []Pair) []Pair {
+	pairs = goodPairs(pairs)
+	for i := range pairs {
+		pairs[i].Unsure = "a comment in its file ends in a backslash, and so not every version of systemd takes the file"
+	}
+	return pairs
 }
 
 // parsePairs reads with the rule for comments of systemd before 254 (old) or after it, and says
@@ -60,20 +99,22 @@ func parsePairs(data []byte, old bool) (pairs []Pair, differs bool) {
 	return p.pairs, p.differs
 }
 
+// disputed is why a pair is unsure.
+const disputed = "a comment before it ends in a backslash, which only systemd before 254 takes for a continuation"
+
 // mergePairs joins the two readings of a file in the order of its lines; what is not in both is
 // unsure.
 func mergePairs(now, old []Pair) []Pair {
-	const why = "a comment before it ends in a backslash, which only systemd before 254 takes for a continuation"
 	var all []Pair
 	for _, pair := range now {
 		if !slices.Contains(old, pair) {
-			pair.Unsure = why
+			pair.Unsure = disputed
 		}
 		all = append(all, pair)
 	}
 	for _, pair := range old {
 		if !slices.Contains(now, pair) {
-			pair.Unsure = why
+			pair.Unsure = disputed
 			all = append(all, pair)
 		}
 	}

@@ -64,6 +64,36 @@ func TestParseEnvironmentFileUnsure(t *testing.T) {
 	}
 }
 
+// TestParseEnvironmentFileDisputed: where such a comment decides over what is in the file, one version may refuse it and
+// the other not.
+func TestParseEnvironmentFileDisputed(t *testing.T) {
+	tests := []struct {
+		name, data string
+		want       []string // what the one takes that does not refuse it
+	}{
+		{"a quote that only the later one sees", "# c \\\nA=\"\\\\\\\n$A\n_F=\\\n%h\\$\nB=\\\\\\$\t\n# \ufffe=1\n", []string{"_F=%h$", `B=\$`}},
+		{"a pair that only the later one sees", "A=1\n# c \\\nB=\xff\nC=2\n", []string{"A=1", "C=2"}},
+		{"a quote that only the earlier one sees", "# c \\\nA='\nB='\n# \xff\n'\n", []string{"A=\nB="}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			pairs, err := ParseEnvironmentFile("f", []byte(test.data))
+			if !errors.Is(err, ErrDisputedFile) || errors.Is(err, ErrEnvironmentFile) {
+				t.Errorf("%v, want ErrDisputedFile", err)
+			}
+			var got []string
+			for _, pair := range pairs {
+				if got = append(got, pair.Key+"="+pair.Value); pair.Unsure == "" {
+					t.Errorf("%+v is not unsure", pair)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestParseEnvironmentFileRefused(t *testing.T) {
 	for _, data := range []string{"A=1\x00\n", "A=1\nB=\xff\n", "\xff=1\n", "A=\ufffe\n"} {
 		if pairs, err := ParseEnvironmentFile("f", []byte(data)); !errors.Is(err, ErrEnvironmentFile) {

@@ -19,7 +19,7 @@ func (s *Settings) Refused() (why, unsure string) {
 	if len(s.files) > 0 && isUnitFile(s.files[0].Path) {
 		unsure = firstOf(s.doubts[s.files[0].Path].What, unsure)
 	}
-	return "", firstOf(unsure, s.unread)
+	return "", firstOf(unsure, firstOf(s.disputed, s.unread))
 }
 
 // doubted says why a line may be lost: systemd may not have read its file as far as that.

@@ -71,4 +71,12 @@ func TestRefused(t *testing.T) {
 	if why, unsure := settingsOf(t, map[string]string{"/e": "denied"}, "EnvironmentFile=/e\n").Refused(); why != "" || unsure == "" {
 		t.Errorf("refused %q, unsure %q", why, unsure)
 	}
+	// So may one that not every version takes.
+	disputed := map[string]string{"/e": "A=1\n# \\\nB=\xff\n"}
+	if why, unsure := settingsOf(t, disputed, "EnvironmentFile=/e\n").Refused(); why != "" || !strings.Contains(unsure, "/e:3: only systemd before 254") {
+		t.Errorf("refused %q, unsure %q", why, unsure)
+	}
+	if why, unsure := settingsOf(t, disputed, "EnvironmentFile=-/e\n").Refused(); why != "" || unsure != "" {
+		t.Errorf("refused %q, unsure %q", why, unsure)
+	}
 }

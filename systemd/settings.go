@@ -46,12 +46,13 @@ type Settings struct {
 	// see Refused.
 	Problems []Problem
 
-	files   []*File // each as far as systemd reads it
-	start   []StartCommand
-	refused string
-	doubts  map[string]Problem // by file: the line from which on it may be lost
-	order   []Assignment       // in order of force: each takes effect over all before it
-	unread  string             // an environment file that we cannot read and systemd may
+	files    []*File // each as far as systemd reads it
+	start    []StartCommand
+	refused  string
+	doubts   map[string]Problem // by file: the line from which on it may be lost
+	order    []Assignment       // in order of force: each takes effect over all before it
+	unread   string             // an environment file that we cannot read and systemd may
+	disputed string             // an environment file because of which not every version of systemd starts the unit
 }
 
 // Value is an assignment of a unit file together with the file it is from.

@@ -242,6 +242,11 @@ func (m *merger) readPairs(one EnvironmentBytes, optional bool) {
 		} else {
 			m.refuse(m.file, m.line, "%v", err)
 		}
+	case errors.Is(err, ErrDisputedFile):
+		m.problem(false, "perhaps left out: %v", err)
+		if !optional {
+			m.settings.disputed = firstOf(m.settings.disputed, err.Error())
+		}
 	case err != nil:
 		m.cannotRead("environment file %v", err)
 	}
