@@ -14,19 +14,23 @@ import (
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 // RunOptions say what to soak and where to put the evidence.
 type RunOptions struct {
 	Plan     *Plan
 	Package  *store.Package
-	Evidence string           // folder; made if it is not there
-	Progress func(Progress)   // called a few times a second, never twice at once; nil: nobody looks
-	Log      *slog.Logger     // nil discards
-	Now      func() time.Time // nil is time.Now
-	Env      []string         // KEY=value; PATH, HOME and a few more of it are passed to the programs
-	Root     string           // where proc and sys are; "" is /
-	Runner   string           // version of the program that runs this
+	Baseline *store.Package                                               // what arms of the role baseline run; nil: none
+	Find     func(ctx context.Context, id string) (*store.Package, error) // installed packages that the plan's arms name
+	Bus      *systemd.Manager                                             // makes scopes of what is started; nil: process groups
+	Evidence string                                                       // folder; made if it is not there
+	Progress func(Progress)                                               // called a few times a second, never twice at once; nil: nobody looks
+	Log      *slog.Logger                                                 // nil discards
+	Now      func() time.Time                                             // nil is time.Now
+	Env      []string                                                     // KEY=value; PATH, HOME and a few more of it are passed to the programs
+	Root     string                                                       // where proc and sys are; "" is /
+	Runner   string                                                       // version of the program that runs this
 }
 
 // Run carries out a plan and judges it. The package is not changed. Whatever
