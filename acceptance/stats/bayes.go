@@ -10,7 +10,7 @@ import (
 // the belief, when the belief before was Beta(a, b): 1, 1 is uniform, 0.5, 0.5
 // Jeffreys', which is less careful than an exact bound and never gates.
 func Credible(k, n, a, b, alpha float64) float64 {
-	if !(n >= 0) || !(k >= 0 && k <= n) || !(a > 0 && b > 0) || !(alpha > 0 && alpha < 1) {
+	if !(n >= 0) || !(k >= 0 && k <= n) || !(a > 0 && b > 0) || !(alpha > 0 && alpha < 1) || math.IsInf(n, 0) {
 		return 1
 	}
 	return mathext.InvRegIncBeta(k+a, n-k+b, 1-alpha)
