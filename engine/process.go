@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +23,17 @@ type ProcessOptions struct {
 	Dir        string   // working folder; "" is ours
 	LogPath    string   // takes standard error, and standard output unless StdoutPath is set
 	StdoutPath string
+
+	// Cage puts the child into something that holds whatever it starts, before
+	// it has run its first instruction. nil: the process group alone.
+	Cage func(pid int) (Cage, error)
+}
+
+// A Cage holds a process and all that it starts, also what leaves its process
+// group, such as a control group does.
+type Cage interface {
+	Members() ([]int, error) // pids that live in it, none once it is gone
+	Kill() error             // all of them, by SIGKILL
 }
 
 // A Process is a child in a process group of its own. The group ends with us,
@@ -29,6 +41,7 @@ type ProcessOptions struct {
 // that reads a pipe from us kills the group when the pipe closes.
 type Process struct {
 	pid     int
+	cage    Cage // nil: none
 	exited  chan struct{}
 	status  ExitStatus // valid once exited is closed
 	stop    sync.Mutex
@@ -72,7 +85,9 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// A child that is traced stops at its first instruction, and so can be put
+	// into its cage without a program in between that changes its environment.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: o.Cage != nil}
 	files, err := openOutputs(cmd, o)
 	defer func() {
 		for _, f := range files {
@@ -84,7 +99,7 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 	}
 	p := &Process{exited: make(chan struct{})}
 	started := make(chan error)
-	go p.run(cmd, started)
+	go p.run(cmd, o.Cage, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Program, err)
 	}
@@ -96,7 +111,7 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 
 // run starts and reaps the child on one thread: the death signal follows the
 // thread that started the child, not the process.
-func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
+func (p *Process) run(cmd *exec.Cmd, cage func(int) (Cage, error), started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
@@ -104,6 +119,14 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
+	if cage != nil {
+		if err := p.enter(cage); err != nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+			started <- err
+			return
+		}
+	}
 	started <- nil
 	cmd.Wait()
 	p.status = ExitStatus{Code: cmd.ProcessState.ExitCode()}
@@ -112,6 +135,24 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	}
 	close(p.exited)
 }
+
+// enter puts the child, which is stopped, into its cage and lets it go.
+func (p *Process) enter(cage func(int) (Cage, error)) error {
+	var ws syscall.WaitStatus
+	if _, err := syscall.Wait4(p.pid, &ws, 0, nil); err != nil || !ws.Stopped() {
+		return fmt.Errorf("hold process %d before it runs: %w", p.pid, errors.Join(err, errNotHeld))
+	}
+	var err error
+	if p.cage, err = cage(p.pid); err != nil {
+		return err
+	}
+	if err := syscall.PtraceDetach(p.pid); err != nil {
+		return fmt.Errorf("let process %d run: %w", p.pid, err)
+	}
+	return nil
+}
+
+var errNotHeld = errors.New("it did not stop")
 
 func openOutputs(cmd *exec.Cmd, o ProcessOptions) ([]*os.File, error) {
 	var files []*os.File
@@ -156,10 +197,10 @@ func (p *Process) Wait(ctx context.Context) (ExitStatus, error) {
 	}
 }
 
-// Stop ends the whole group: SIGTERM, after grace SIGKILL, and then it waits
-// until no member is left. A grace of 0 kills at once. It returns an error if
-// members remain, and may be called again. A llama-server does not end on
-// SIGTERM while it has clients: cancel their requests first.
+// Stop ends the whole group and the cage: SIGTERM, after grace SIGKILL, and
+// then it waits until no member is left. A grace of 0 kills at once. It returns
+// an error if members remain, and may be called again. A llama-server does not
+// end on SIGTERM while it has clients: cancel their requests first.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stop.Lock()
 	defer p.stop.Unlock()
@@ -173,10 +214,15 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 		}
 	}
 	syscall.Kill(-p.pid, syscall.SIGKILL)
+	if p.cage != nil && len(p.caged()) > 0 {
+		if err := p.cage.Kill(); err != nil {
+			return err
+		}
+	}
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
 	defer cancel()
 	if !p.gone(wait) {
-		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, groupMembers("/proc", p.pid))
+		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, p.Members())
 	}
 	return nil
 }
@@ -185,14 +231,32 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 // of a driver that frees tens of gigabytes.
 const killPatience = 30 * time.Second
 
-// gone waits until the child is reaped and no other member of its group lives.
+// Members lists what lives of the group and in the cage.
+func (p *Process) Members() []int {
+	pids := append(groupMembers("/proc", p.pid), p.caged()...)
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}
+
+func (p *Process) caged() []int {
+	if p.cage == nil {
+		return nil
+	}
+	pids, err := p.cage.Members()
+	if err != nil {
+		return nil // then the group alone tells
+	}
+	return pids
+}
+
+// gone waits until the child is reaped and nothing else of it lives.
 func (p *Process) gone(ctx context.Context) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-p.exited:
-			if len(groupMembers("/proc", p.pid)) == 0 {
+			if len(p.Members()) == 0 {
 				return true
 			}
 		default:

@@ -74,3 +74,18 @@ func groupMembers(proc string, group int) []int {
 	}
 	return pids
 }
+
+// StartTicks tells when a process was started, in the kernel's ticks since boot:
+// with its pid that names one process of a boot. proc is /proc outside tests.
+func StartTicks(proc string, pid int) (uint64, bool) {
+	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, false
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 20 {
+		return 0, false
+	}
+	ticks, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	return ticks, err == nil
+}

@@ -190,3 +190,51 @@ func TestVersion(t *testing.T) {
 		t.Error("a program that fails is no error")
 	}
 }
+
+// pen is a cage of one more process, which left the group.
+type pen struct{ pid int }
+
+func (c *pen) Members() ([]int, error) {
+	if _, alive := StartTicks("/proc", c.pid); alive {
+		return []int{c.pid}, nil
+	}
+	return nil, nil
+}
+
+func (c *pen) Kill() error { return syscall.Kill(c.pid, syscall.SIGKILL) }
+
+func TestCageHoldsWhatLeavesTheGroup(t *testing.T) {
+	away := exec.Command("/bin/sleep", "300")
+	if err := away.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go away.Wait()
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := StartProcess(t.Context(), ProcessOptions{
+		Program: "/bin/sh", Args: []string{"-c", "/usr/bin/env; sleep 300"}, LogPath: log,
+		Cage: func(pid int) (Cage, error) {
+			time.Sleep(50 * time.Millisecond)
+			if b, _ := os.ReadFile(log); len(b) > 0 {
+				t.Errorf("the child ran before it was in its cage: %q", b)
+			}
+			return &pen{away.Process.Pid}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the child's start", contains(log, "PWD="))
+	if len(p.Members()) < 2 {
+		t.Errorf("members %v", p.Members())
+	}
+	if err := p.Stop(t.Context(), 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if left := p.Members(); len(left) > 0 {
+		t.Errorf("still there: %v", left)
+	}
+	no := errors.New("no cage")
+	if _, err := StartProcess(t.Context(), ProcessOptions{Program: "/bin/sleep", Args: []string{"300"}, Cage: func(int) (Cage, error) { return nil, no }}); !errors.Is(err, no) {
+		t.Errorf("a child without its cage: %v", err)
+	}
+}
