@@ -50,7 +50,7 @@ func (l *life) load(ctx context.Context) {
 		l.end(whyPlan, why)
 		return
 	}
-	maker, err := newPrompter(ctx, l.plan, l.tokenize)
+	maker, err := newPrompter(ctx, l.plan.Lives()[0], l.plan.Sentinels, l.tokenize)
 	if err != nil {
 		l.lost(ctx, 0, err)
 		return

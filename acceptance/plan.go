@@ -152,8 +152,15 @@ type Sentinels struct {
 type DevicePlan struct {
 	Name   string `yaml:"name" json:"name"`           // such as CUDA0 or HRX0; "": any
 	Layers string `yaml:"layers" json:"layers"`       // "all": every layer offloaded; "": any number
-	Counts string `yaml:"counts_as" json:"counts_as"` // what another device is: "fault" (default) or "invalid"
+	Counts string `yaml:"counts_as" json:"counts_as"` // what another device is: DeviceFault (default) or DeviceInvalid
 }
+
+// What a model on another device than the plan's is.
+const (
+	DeviceFault   = "fault"
+	DeviceInvalid = "invalid"
+	AllLayers     = "all"
+)
 
 // Neighbour is the other job on the device.
 type Neighbour struct {
@@ -273,32 +280,89 @@ func (p *Plan) FileSHA256() string {
 }
 
 func (p *Plan) setDefaults() {
+	set(&p.Server.Entry, "llama-server")
 	set(&p.Server.Parallel, 4)
 	set(&p.Server.Ctx, 8192)
 	setTo(&p.Server.KVUnified, true)
-	set(&p.Load.InFlight, p.Server.Parallel)
-	set(&p.Load.Prompts, PromptsUnique)
-	set(&p.Load.Seed, 1)
-	set(&p.Load.RequestDeadline, Duration(3*time.Minute))
-	setTo(&p.Load.LogprobsShare, 1)
-	if p.Load.PromptTokens == nil {
-		p.Load.PromptTokens = []int{24, 175, 300}
-	}
-	if p.Load.NPredict == nil {
-		p.Load.NPredict = []int{4, 32, 96}
-	}
-	if n := p.Neighbour; n != nil {
-		set(&n.Kind, neighbour.Bench)
-		set(&n.Model, p.Model)
-		set(&n.Lead, Duration(time.Minute))
+	p.Load.setDefaults(p.Server.Parallel)
+	p.Neighbour.setDefaults(p.Model)
+	if n := p.Neighbour; n != nil && n.Kind != neighbour.None {
 		set(&p.Gates.NeighbourRuns, 1)
 	}
 	set(&p.Gates.MinLaunchesPerSlot, 1)
 	setTo(&p.Gates.AllSlotsBusyShare, 0.5)
-	set(&p.Primary, "request")
+	if len(p.Arms) == 0 {
+		p.Arms = []Arm{{Name: RoleCandidate}}
+	}
+	lives := 0
+	for i := range p.Arms {
+		a := &p.Arms[i]
+		set(&a.Role, RoleCandidate)
+		set(&a.Lives, 1)
+		a.Neighbour.setDefaults(p.Model)
+		lives += max(0, min(a.Lives, maxLives))
+	}
+	if p.Sentinels.Every != 0 {
+		if p.Sentinels.PromptTokens == nil {
+			p.Sentinels.PromptTokens = p.Load.PromptTokens
+		}
+		set(&p.Sentinels.NPredict, 24)
+		set(&p.Sentinels.Tau, 0.2)
+	}
+	set(&p.Device.Counts, DeviceFault)
+	if p.candidateLives() > 1 {
+		set(&p.Primary, PrimaryArm)
+	}
+	set(&p.Primary, PrimaryRequest)
 	set(&p.Confidence, 0.95)
+	set(&p.Attempts, lives+max(2, (lives+2)/3))
+	set(&p.AfterFault, AfterFaultStop)
 	set(&p.LoadDeadline, Duration(5*time.Minute))
 	setTo(&p.FinalProbe, true)
+}
+
+func (l *Load) setDefaults(parallel int) {
+	set(&l.InFlight, parallel)
+	set(&l.Schedule, ScheduleClosed)
+	set(&l.API, APICompletion)
+	set(&l.Prompts, PromptsUnique)
+	set(&l.Seed, 1)
+	set(&l.RequestDeadline, Duration(3*time.Minute))
+	setTo(&l.LogprobsShare, 1)
+	if l.PromptTokens == nil {
+		l.PromptTokens = []int{24, 175, 300}
+	}
+	if l.NPredict == nil {
+		l.NPredict = []int{4, 32, 96}
+	}
+}
+
+func (n *Neighbour) setDefaults(model string) {
+	if n == nil {
+		return
+	}
+	set(&n.Kind, neighbour.Bench)
+	switch n.Kind {
+	case neighbour.Bench, neighbour.Server:
+		set(&n.Model, model)
+	case neighbour.Memory:
+		set(&n.GiB, 1)
+	}
+	if n.Kind == neighbour.Server {
+		set(&n.Workers, 2)
+	}
+	set(&n.Lead, Duration(time.Minute))
+}
+
+// candidateLives are those that count towards N.
+func (p *Plan) candidateLives() int {
+	n := 0
+	for _, a := range p.Arms {
+		if a.Role == RoleCandidate {
+			n += max(0, a.Lives)
+		}
+	}
+	return n
 }
 
 func set[T comparable](to *T, value T) {

@@ -20,6 +20,9 @@ const minPromptTokens = 24
 // maxTokens bounds a prompt and an answer.
 const maxTokens = 1 << 20
 
+// maxLives bounds the server lives of an arm.
+const maxLives = 10_000
+
 // minP0 is the smallest fault rate that a plan may ask to exclude.
 const minP0 = 1e-9
 
@@ -73,7 +76,7 @@ func (p *Plan) problem() (key, why string) {
 		{"gates.neighbour_runs", p.Gates.NeighbourRuns < 0, "must be 1 or more"},
 		{"gates.neighbour_runs", p.Neighbour == nil && p.Gates.NeighbourRuns > 0, "the plan has no neighbour whose work could be counted"},
 		{"gates.gtt_used_gib", !p.Gates.GTTUsedGiB.valid(), "must have 0 <= min < max"},
-		{"primary", p.Primary != "request", "must be request: the plan has one server life, so nothing else can be bounded"},
+		{"primary", p.Primary != PrimaryArm && p.Primary != PrimaryRequest && p.Primary != PrimaryHour, "must be arm, request or hour"},
 		{"p0", !(p.P0 > 0 && p.P0 < 1), "must be given, more than 0 and less than 1"},
 		{"p0", p.P0 < minP0, fmt.Sprintf("must be at least %g: no soak makes the requests that less would need", minP0)},
 		{"confidence", !(p.Confidence >= 0.5 && p.Confidence < 1), "must be at least 0.5 and less than 1"},

@@ -19,6 +19,8 @@ const (
 // request's number and the server's tokenizer.
 type prompt struct {
 	ID       int
+	Kind     string // kindUnique or kindSentinel
+	Sentinel int    // kindSentinel: index of its length
 	Nonce    string
 	Text     string
 	Target   int // tokens asked for by the plan
@@ -29,7 +31,9 @@ type prompt struct {
 
 // prompter makes prompts. It is used by one goroutine.
 type prompter struct {
-	plan        *Plan
+	load        Load
+	first       int // number of the life's first prompt
+	sentinels   Sentinels
 	tokenize    func(ctx context.Context, text string) (int, error)
 	words       []string // to draw from
 	wordTokens  float64  // tokens a word, as the tokenizer counts them
@@ -42,13 +46,13 @@ type prompter struct {
 var errOvercommit = errors.New("the prompts do not fit")
 
 // newPrompter measures the tokenizer on a sample of words.
-func newPrompter(ctx context.Context, p *Plan, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
+func newPrompter(ctx context.Context, life PlannedLife, s Sentinels, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
 	const sample = 200
-	m := &prompter{plan: p, tokenize: tokenize, words: strings.Fields(wordList)}
-	text := strings.Join(m.draw(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), sample), " ")
+	m := &prompter{load: life.Load, first: life.FirstPrompt, sentinels: s, tokenize: tokenize, words: strings.Fields(wordList)}
+	text := strings.Join(m.draw(rand.New(rand.NewPCG(m.load.Seed, ^uint64(0))), sample), " ")
 	n, err := tokenize(ctx, text)
 	if err == nil {
-		m.nonceTokens, err = tokenize(ctx, nonce(rand.New(rand.NewPCG(p.Load.Seed, ^uint64(0))), 0))
+		m.nonceTokens, err = tokenize(ctx, nonce(rand.New(rand.NewPCG(m.load.Seed, ^uint64(0))), 0))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("measure the tokenizer: %w", err)
@@ -57,7 +61,7 @@ func newPrompter(ctx context.Context, p *Plan, tokenize func(context.Context, st
 		return nil, fmt.Errorf("measure the tokenizer: %d tokens for %d words", n, sample)
 	}
 	m.wordTokens, m.charTokens = float64(n)/sample, float64(n)/float64(len(text))
-	if p.Load.Prompts == PromptsSharedPrefix {
+	if m.load.Prompts == PromptsSharedPrefix {
 		m.common = text
 	}
 	return m, nil
@@ -74,7 +78,7 @@ func (m *prompter) preamble(target int) string {
 // target, so that what the plan promised about the context holds; errOvercommit
 // if that is impossible.
 func (m *prompter) prompt(ctx context.Context, id int) (prompt, error) {
-	l := m.plan.Load
+	l := m.load
 	rng := rand.New(rand.NewPCG(l.Seed, uint64(id)))
 	pr := prompt{ID: id, Nonce: nonce(rng, id), Target: m.target(id)}
 	pr.NPredict = l.NPredict[rng.IntN(len(l.NPredict))]
@@ -108,9 +112,9 @@ func (m *prompter) prompt(ctx context.Context, id int) (prompt, error) {
 // target gives the length of a request's prompt: every length once in a block
 // of as many requests as there are lengths, in an order of the block's own.
 func (m *prompter) target(id int) int {
-	lengths := m.plan.Load.PromptTokens
+	lengths := m.load.PromptTokens
 	block, place := id/len(lengths), id%len(lengths)
-	order := rand.New(rand.NewPCG(m.plan.Load.Seed^0x9e3779b97f4a7c15, uint64(block))).Perm(len(lengths))
+	order := rand.New(rand.NewPCG(m.load.Seed^0x9e3779b97f4a7c15, uint64(block))).Perm(len(lengths))
 	return lengths[order[place]]
 }
 

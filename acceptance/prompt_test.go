@@ -21,10 +21,15 @@ func testPlan(t *testing.T, yaml string) *Plan {
 	return p
 }
 
+func testPrompter(t *testing.T, p *Plan, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
+	t.Helper()
+	return newPrompter(t.Context(), p.Lives()[0], p.Sentinels, tokenize)
+}
+
 func TestPrompts(t *testing.T) {
 	p := testPlan(t, "load: {requests: 10, prompt_tokens: [24, 175, 300], n_predict: [4, 32], logprobs_share: 0.25}")
 	for name, tokenize := range map[string]func(context.Context, string) (int, error){"byte": byteTokens, "word": wordTokens} {
-		m, err := newPrompter(t.Context(), p, tokenize)
+		m, err := testPrompter(t, p, tokenize)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +70,8 @@ func TestPrompts(t *testing.T) {
 		}
 	}
 	other := testPlan(t, "load: {requests: 10, seed: 2}")
-	m1, _ := newPrompter(t.Context(), p, byteTokens)
-	m2, _ := newPrompter(t.Context(), other, byteTokens)
+	m1, _ := testPrompter(t, p, byteTokens)
+	m2, _ := testPrompter(t, other, byteTokens)
 	a, _ := m1.prompt(t.Context(), 5)
 	b, _ := m2.prompt(t.Context(), 5)
 	if a.Nonce == b.Nonce {
@@ -75,7 +80,7 @@ func TestPrompts(t *testing.T) {
 }
 
 func TestSharedPrefixPrompts(t *testing.T) {
-	m, err := newPrompter(t.Context(), testPlan(t, "load: {requests: 10, prompts: shared_prefix}"), byteTokens)
+	m, err := testPrompter(t, testPlan(t, "load: {requests: 10, prompts: shared_prefix}"), byteTokens)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +105,7 @@ func TestSharedPrefixPrompts(t *testing.T) {
 
 func TestPromptsThatCannotFit(t *testing.T) {
 	many := func(_ context.Context, s string) (int, error) { return 3 * len(s), nil }
-	m, err := newPrompter(t.Context(), testPlan(t, "load: {requests: 10}"), many)
+	m, err := testPrompter(t, testPlan(t, "load: {requests: 10}"), many)
 	if err != nil {
 		t.Fatal(err)
 	}
