@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"cmd":                  {"fleet", "acceptance", "acceptance/report", "channels", "packager", "packager/build", "packager/store", "packager/version", "packager/linkage", "engine/source", "systemd", "engine", "internal"},
 	"fleet":                {"engine", "systemd", "packager", "packager/store", "packager/version", "packager/linkage", "channels", "internal"},
 	"acceptance":           {"acceptance/detect", "acceptance/neighbour", "acceptance/stats", "acceptance/answers", "engine", "engine/gpu", "packager", "packager/store", "systemd", "internal"},
+	"acceptance/report":    {"acceptance", "internal"},
 	"acceptance/neighbour": {"engine", "engine/gpu", "internal"},
 	"acceptance/stats":     {},
 	"acceptance/detect":    {"engine", "engine/gpu", "internal"},

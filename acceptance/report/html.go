@@ -1,0 +1,75 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+)
+
+//go:embed page.html
+var pageText string
+
+// page is what the template shows.
+type page struct {
+	Title, Verdict, Claim, Reason string
+	Facts                         []fact
+	Pictures                      []picture
+	Tables                        []table
+	NotTested, Notes              []string
+	PlanSHA256, PlanFileSHA256    string
+	Made                          string
+}
+
+// A fact is one of the large figures at the top.
+type fact struct{ Value, What string }
+
+// HTML writes the page.
+func (r *Report) HTML(w io.Writer) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"right": func(t table, i int) bool { return i < len(t.Number) && t.Number[i] }}).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("read the page's template: %w", err)
+	}
+	v := r.verdict
+	return t.Execute(w, page{
+		Title: v.Plan + ": " + v.Verdict, Verdict: v.Verdict, Claim: r.claim(), Reason: v.Reason, Facts: r.facts(),
+		Pictures: r.pictures(), Tables: r.tables(), NotTested: v.NotTested, Notes: v.Notes,
+		PlanSHA256: v.PlanSHA256, PlanFileSHA256: v.PlanFileSHA256, Made: r.when(),
+	})
+}
+
+// claim says in one sentence what the run shows, and no more.
+func (r *Report) claim() string {
+	v := r.verdict
+	switch v.Verdict {
+	case "pass":
+		return fmt.Sprintf("Package %s, under the load of plan %s, has fewer than %s faults per %s, at %g %% confidence.",
+			v.Package, v.Plan, rate(v.Bounds.PrimaryUpper), v.Primary, 100*v.Bounds.Confidence)
+	case "fail":
+		return fmt.Sprintf("Package %s showed a fault under the load of plan %s.", v.Package, v.Plan)
+	}
+	return fmt.Sprintf("The run of plan %s says nothing final about package %s.", v.Plan, v.Package)
+}
+
+func (r *Report) facts() []fact {
+	v := r.verdict
+	counted := v.Arms.Clean + v.Arms.Fault
+	facts := []fact{
+		{thousands(v.Requests), "requests"},
+		{fmt.Sprintf("%d", len(v.Faults)), "faults"},
+		{thousands(counted), "server lives that count"},
+		{rate(v.Bounds.PrimaryUpper), "faults per " + v.Primary + " at most"},
+	}
+	if r.history.P0 > 0 {
+		facts = append(facts, fact{fmt.Sprintf("%g", r.history.P0), "is what the plan wants excluded"})
+	}
+	return append(facts, fact{percent(v.Exposure.AllSlotsBusyShare), "of the busy time all slots busy"}, fact{seconds(v.Exposure.LoadSeconds), "under load"})
+}
+
+func (r *Report) when() string {
+	if r.history.From.IsZero() {
+		return ""
+	}
+	return clock(r.history.From) + " to " + clock(r.history.To) + " (" + r.history.To.Sub(r.history.From).Round(time.Second).String() + ")"
+}
