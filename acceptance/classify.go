@@ -15,8 +15,8 @@ const (
 	stateOutOfRegime = "out_of_regime" // the condition to be tested was not met
 )
 
-// armState is the judgement of one arm.
-type armState struct {
+// An ArmState is the judgement of one server life.
+type ArmState struct {
 	Arm         int    `json:"arm"`
 	State       string `json:"state"`
 	Reason      string `json:"reason"`                  // such as fault(nan-wire)
@@ -27,8 +27,8 @@ type armState struct {
 
 // classify judges one arm: fault before invalid before out of regime before
 // clean. Everything comes from what the runner saw; nothing is presumed.
-func (a *arm) classify() armState {
-	s := armState{Arm: a.start.Arm}
+func (a *arm) classify() ArmState {
+	s := ArmState{Arm: a.start.Arm}
 	faults := a.faults()
 	regime, regimeDetail := a.outOfRegime()
 	if len(faults) > 0 {

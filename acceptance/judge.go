@@ -60,7 +60,7 @@ func judge(planFile, resolved, raw []byte) (*Verdict, error) {
 	v := &Verdict{
 		Plan: p.Name, PlanFileSHA256: p.FileSHA256(), PlanSHA256: sumOf(resolved), Package: r.open.Package,
 		PackageDigest: r.open.PackageDigest, Primary: p.Primary, Notes: append([]string{}, content.Notes...),
-		ArmStates: []armState{}, Faults: []Fault{}, NotTested: []string{},
+		ArmStates: []ArmState{}, Faults: []Fault{}, NotTested: []string{},
 	}
 	if damage == "" && len(content.Lines) > 0 {
 		damage = r.foreign(v)

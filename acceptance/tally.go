@@ -27,7 +27,7 @@ type tally struct {
 
 type count struct{ n, faulted int }
 
-func newTally(p *Plan, arms []*arm, states []armState) *tally {
+func newTally(p *Plan, arms []*arm, states []ArmState) *tally {
 	t := &tally{plan: p, bins: map[int]*count{}, bySlot: map[int]int{}}
 	for _, length := range p.Load.PromptTokens {
 		t.bins[length] = &count{}

@@ -20,7 +20,7 @@ type Verdict struct {
 	Package        string     `json:"package"`
 	PackageDigest  string     `json:"package_digest"`
 	Arms           ArmCounts  `json:"arms"`
-	ArmStates      []armState `json:"arm_states"`
+	ArmStates      []ArmState `json:"arm_states"`
 	Requests       int        `json:"requests"` // that ended by themselves; censored ones are not counted
 	Faults         []Fault    `json:"faults"`
 	Primary        string     `json:"primary"`
