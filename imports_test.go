@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"acceptance/report":    {"acceptance", "internal"},
 	"acceptance/neighbour": {"engine", "engine/gpu", "internal"},
 	"acceptance/stats":     {},
-	"acceptance/detect":    {"engine", "engine/gpu", "internal"},
+	"acceptance/detect":    {"acceptance/stats", "engine", "engine/gpu", "internal"},
 	"channels":             {"engine", "packager", "internal"},
 	"packager":             {"packager/version", "engine", "internal"},
 	"packager/version":     {"internal"},

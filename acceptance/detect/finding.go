@@ -1,6 +1,12 @@
-// Package detect finds the faces of a fault: the ways in which one shows, on the wire, in the server's log, in the
-// kernel's log and in how processes end. Each face is one small file.
 package detect
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
 
 // A Finding is one occurrence of a face.
 type Finding struct {
@@ -17,4 +23,36 @@ type Grade string
 const (
 	Fault   Grade = "fault"   // decides, unless the plan says that its face only reports
 	Warning Grade = "warning" // never decides by itself
+	Invalid Grade = "invalid" // a cause outside of the engine: the life is no evidence
 )
+
+// maxExcerpt is the most of the raw bytes that a finding keeps.
+const maxExcerpt = 200
+
+// one makes the findings of a face that saw one thing. The Set adds the face's name.
+func one(grade Grade, excerpt, format string, args ...any) []Finding {
+	return []Finding{{Grade: grade, Detail: fmt.Sprintf(format, args...), Excerpt: excerpt}}
+}
+
+// quote keeps the first bytes of b: as they are if they are clean text, else as a Go string without its quotes.
+func quote(b []byte) string {
+	b = bytes.TrimSpace(b)
+	if len(b) > maxExcerpt {
+		b = b[:maxExcerpt]
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			s := strconv.Quote(string(b))
+			return s[1 : len(s)-1]
+		}
+		i += n
+	}
+	return string(b)
+}
+
+// around quotes the bytes on both sides of a place.
+func around(b []byte, at int) string {
+	from := max(0, at-maxExcerpt/2)
+	return quote(b[from:min(len(b), from+maxExcerpt)])
+}

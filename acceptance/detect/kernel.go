@@ -1,0 +1,18 @@
+package detect
+
+func kernel() face {
+	return face{
+		FaceInfo: FaceInfo{Name: Kernel, Default: Gate, Gates: true, Unit: UnitArm, Needs: NeedsKernelLog,
+			About: "the kernel reports a fault of a GPU, of the server or of a device that it uses"},
+		find: []detector{on(func(ev KernelEvent) []Finding {
+			text := quote([]byte(ev.Text))
+			switch {
+			case !ev.Fault:
+				return nil
+			case ev.Ours == "":
+				return one(Warning, text, "%s of somebody else's %s: %s", ev.Kind, ev.Process, text)
+			}
+			return one(Fault, text, "%s, told of our %s: %s", ev.Kind, ev.Ours, text)
+		})},
+	}
+}

@@ -1,0 +1,18 @@
+package detect
+
+import "github.com/1bit-systems/pkg/engine"
+
+func nanWire() face {
+	return face{
+		FaceInfo: FaceInfo{Name: NaNWire, Default: Gate, Gates: true, Unit: UnitRequest, Needs: NeedsProbs,
+			About: "a log-probability is null, so not finite: a true zero comes as a number"},
+		sees: withProbs,
+		find: []detector{on(func(x *Exchange) []Finding {
+			f, bad := x.fault(anyStatus, engine.FaceNaN)
+			if !bad {
+				return nil
+			}
+			return one(Fault, nullAt(x.Answer.Raw), "%s", f.Detail)
+		})},
+	}
+}
