@@ -19,7 +19,6 @@ const (
 	HostAfterName  = "host-after.json"
 	VerdictName    = "verdict.json"
 	FaultsDir      = "faults" // raw bodies of the answers that had a fault
-	ArmsDir        = "arms"   // one folder a server life, named by its number in four digits
 )
 
 // JudgeDir judges the run in an evidence folder, from its plan and ledger
