@@ -9,62 +9,6 @@ import (
 	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
-// A LogKind names what a line of the server log says.
-type LogKind string
-
-// The kinds of line that are read. All others are no event.
-const (
-	LogStartup  LogKind = "startup"  // the slots were made; Slots, KVUnified
-	LogSelected LogKind = "selected" // a slot was chosen for the next task; How
-	LogLaunch   LogKind = "launch"   // a slot begins a task
-	LogRelease  LogKind = "release"  // a slot ends a task; Tokens, Truncated
-	LogTiming   LogKind = "timing"   // final timing of a task, not its progress
-	LogNaN      LogKind = "nan"      // the engine's guard saw NaN logits; NaN
-	LogAbort    LogKind = "abort"    // the process is about to end; Detail
-	LogContext  LogKind = "context"  // the slots' shared context was too small
-	LogAlloc    LogKind = "alloc"    // an allocation on the device failed
-	LogDevice   LogKind = "device"   // the GPU runtime reports an error
-	LogBind     LogKind = "bind"     // the port could not be taken
-)
-
-// How a slot was selected.
-const (
-	SelectedLRU = "lru" // the least recently used one
-	SelectedLCP = "lcp" // the one whose last prompt begins alike
-	SelectedID  = "id"  // the one that the request named
-)
-
-// A LogEvent is what one line says. Slots are told apart by (Router, Slot);
-// task ids start again with every process.
-type LogEvent struct {
-	Kind   LogKind
-	Router int           // the port in a router's prefix, 0 without
-	Time   time.Duration // since the process started; valid if Timed
-	Timed  bool
-	Level  byte // 'I', 'W', 'E', 'D' or 0
-	Slot   int  // -1 if the line names none
-	Task   int  // -1 if the line names none
-
-	How       string // LogSelected
-	NeverUsed bool   // LogSelected by LRU: the slot had no task before
-	Tokens    int    // LogRelease
-	Truncated bool   // LogRelease
-	Slots     int    // LogStartup
-	KVUnified bool   // LogStartup
-	NaN       *NaNGuard
-	NaNAbort  bool   // LogAbort: the text names NaN
-	Detail    string // the line without its prefixes
-}
-
-// NaNGuard is what the engine's guard reports of one token's logits. Version 1
-// of the line names one index only: Count is 1 then and Of is 0.
-type NaNGuard struct {
-	Count, Of   int
-	First, Last int
-	Contiguous  bool
-	Continuing  bool
-}
-
 var (
 	reColour  = lazyregexp.New("\x1b\\[[0-9;]*[A-Za-z]")
 	rePrefix  = lazyregexp.New(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
