@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
 // A life is one arm while it runs: a server from its start to its verified end,
@@ -21,15 +23,19 @@ import (
 //	start → ready → neighbour at work → load → identical requests → stop → end
 //	   └──────┴──────────┴────────────────┴── the first fault goes to stop ──┘
 type life struct {
-	o      RunOptions
-	plan   *Plan
-	r      *resolved
-	ledger *ledger
-	before HostFacts
-	client *engine.Client
-	server *engine.Server
-	log    *logWatch
-	marks  markBook
+	o       RunOptions
+	w       *walk
+	plan    *Plan // as it is for this life
+	planned PlannedLife
+	begin   startRecord
+	arm     resolvedArm
+	dir     string
+	ledger  *ledger
+	before  HostFacts
+	client  *engine.Client
+	server  *engine.Server
+	log     *logWatch
+	marks   markBook
 
 	telling sync.Mutex
 	clock   time.Time // all µs of the ledger count from here
@@ -60,8 +66,11 @@ const (
 	tellEvery   = 250 * time.Millisecond // progress
 )
 
-func newLife(o RunOptions, r *resolved, l *ledger, before HostFacts) *life {
-	return &life{o: o, plan: o.Plan, r: r, ledger: l, before: before, clock: o.Now(), phase: phaseStart, marks: markBook{known: leaks{}}}
+func newLife(w *walk, p PlannedLife, begin startRecord) *life {
+	return &life{
+		o: w.o, w: w, plan: w.plan.of(p), planned: p, begin: begin, arm: w.r.Arms[p.Arm], dir: ArmDir(w.o.Evidence, begin.Arm),
+		ledger: w.ledger, before: w.before, clock: w.o.Now(), phase: phaseStart, marks: markBook{known: leaks{}},
+	}
 }
 
 // us is the life's clock.
@@ -105,11 +114,14 @@ func (l *life) put(kind string, data any, now bool) {
 // run is the whole life. The error is the runner's own trouble; what the server
 // did stands in the ledger.
 func (l *life) run(ctx context.Context) error {
+	if err := atomicfile.MkdirAll(l.dir, 0o755); err != nil {
+		return err
+	}
 	ctx, l.halt = context.WithCancel(ctx)
 	defer l.halt()
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
-	l.log = newLogWatch(filepath.Join(l.o.Evidence, ServerLogName), l.plan.Server.Parallel, l.o.Now, l.found)
+	l.log = newLogWatch(filepath.Join(l.dir, ServerLogName), l.plan.Server.Parallel, l.o.Now, l.found)
 
 	var watchers errgroup.Group
 	watchers.Go(func() error { l.fail(l.log.follow(watch)); return nil })
@@ -144,7 +156,7 @@ func (l *life) beside(ctx context.Context) (*benchLoop, error) {
 	var group errgroup.Group
 	var bench *benchLoop
 	if l.plan.Neighbour != nil {
-		bench = newNeighbour(l.r, l.o.Evidence, l.us, func(rec neighbourRecord) { l.put(recordNeighbour, rec, false) })
+		bench = newNeighbour(l.plan.Neighbour, l.arm.Neighbour, l.dir, l.us, func(rec neighbourRecord) { l.put(recordNeighbour, rec, false) })
 		group.Go(func() error { return bench.loop(around) })
 		group.Go(func() error {
 			select {
@@ -196,7 +208,7 @@ func (l *life) regime() bool {
 // start brings up the server. It reports false if that failed; the ledger then
 // says how.
 func (l *life) start(ctx context.Context) bool {
-	l.put(recordStart, startRecord{Arm: 1, Args: l.r.ServerArgs}, true)
+	l.put(recordStart, l.begin, true)
 	rec := startupRecord{GTTUsedGiB: readHostFacts(l.o.Root).GTTUsedGiB}
 	began := l.o.Now()
 	var err error
@@ -242,8 +254,8 @@ func (l *life) startOnce(ctx context.Context, rec *startupRecord) error {
 		return err
 	}
 	l.server, err = engine.StartServer(ctx, engine.ServerOptions{
-		Program: l.r.paths.server, Env: l.r.paths.env, LogPath: filepath.Join(l.o.Evidence, ServerLogName),
-		Args: append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(rec.Port)}, l.r.ServerArgs...),
+		Program: l.arm.Server.Name, Env: l.arm.ServerEnv, LogPath: filepath.Join(l.dir, ServerLogName),
+		Args: slices.Concat(l.arm.ServerArgs, []string{"--host", "127.0.0.1", "--port", strconv.Itoa(rec.Port)}),
 	})
 	if err != nil {
 		return err

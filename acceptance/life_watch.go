@@ -34,7 +34,7 @@ func (l *life) sample() {
 		l.fail(err)
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(l.o.Evidence, SamplesName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(filepath.Join(l.dir, SamplesName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		l.fail(fmt.Errorf("append to %s: %w", SamplesName, err))
 		return

@@ -50,7 +50,7 @@ func (l *life) load(ctx context.Context) {
 		l.end(whyPlan, why)
 		return
 	}
-	maker, err := newPrompter(ctx, l.plan.Lives()[0], l.plan.Sentinels, l.tokenize)
+	maker, err := newPrompter(ctx, l.planned, l.plan.Sentinels, l.tokenize)
 	if err != nil {
 		l.lost(ctx, 0, err)
 		return
@@ -202,7 +202,7 @@ func (l *life) keep(rec requestRecord, a *engine.Answer) {
 	if a == nil {
 		return
 	}
-	dir := filepath.Join(l.o.Evidence, FaultsDir)
+	dir := filepath.Join(l.dir, FaultsDir)
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		l.fail(err)
 		return

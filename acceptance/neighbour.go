@@ -3,7 +3,6 @@ package acceptance
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -36,10 +35,10 @@ const (
 	failurePause = time.Second
 )
 
-func newNeighbour(r *resolved, dir string, now func() int64, record func(neighbourRecord)) *benchLoop {
+func newNeighbour(n *Neighbour, r *resolvedNeighbour, dir string, now func() int64, record func(neighbourRecord)) *benchLoop {
 	return &benchLoop{
 		options: engine.ProcessOptions{
-			Program: r.paths.bench, Args: r.NeighbourArgs, Env: r.paths.benchEnv,
+			Program: r.programs["llama-bench"], Args: append([]string{"-m", r.Model.Name, "-o", "jsonl"}, n.Args...), Env: r.Env,
 			LogPath: filepath.Join(dir, NeighbourLog), StdoutPath: filepath.Join(dir, NeighbourRows),
 		},
 		record: record, now: now, worked: make(chan struct{}), died: make(chan struct{}),
@@ -103,7 +102,7 @@ func (n *benchLoop) once(ctx context.Context, i int) (neighbourRecord, error) {
 	default:
 		rec.Exit = status.String()
 	}
-	rec.Results, rec.Tokens = benchTokens(readFrom(n.options.StdoutPath, from))
+	rec.Results, rec.Tokens = n.results(from)
 	if rec.Tokens > 0 {
 		n.first.Do(func() { close(n.worked) })
 	}
@@ -127,7 +126,7 @@ func (n *benchLoop) watch(ctx context.Context, p *engine.Process, from int64) {
 				continue
 			default:
 			}
-			if results, _ := benchTokens(readFrom(n.options.StdoutPath, from)); results > 0 {
+			if results, _ := n.results(from); results > 0 {
 				n.first.Do(func() { close(n.worked) })
 			}
 		}
@@ -153,16 +152,10 @@ func fileSize(path string) int64 {
 	return info.Size()
 }
 
-// readFrom reads a file from an offset; nothing if it cannot.
-func readFrom(path string, offset int64) []byte {
-	f, err := os.Open(path)
+func (n *benchLoop) results(from int64) (int, int64) {
+	b, err := readFrom(n.options.StdoutPath, from)
 	if err != nil {
-		return nil
+		return 0, 0
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.NewSectionReader(f, offset, 1<<40))
-	if err != nil {
-		return nil
-	}
-	return b
+	return benchTokens(b)
 }

@@ -50,12 +50,14 @@ type resumeRecord struct {
 // startRecord begins a life. Arm counts lives, replaced ones included; Life
 // counts those of its condition that the plan asks for.
 type startRecord struct {
-	Arm           int      `json:"arm"`  // from 1
-	Name          string   `json:"name"` // of the plan's arm
-	Life          int      `json:"life"` // from 1
+	Arm           int      `json:"arm"`     // from 1
+	Planned       int      `json:"planned"` // index in the plan's arms
+	Name          string   `json:"name"`    // of the plan's arm
+	Life          int      `json:"life"`    // from 1
 	Role          string   `json:"role"`
 	Package       string   `json:"package"`
 	PackageDigest string   `json:"package_digest"`
+	EngineVersion string   `json:"engine_version"`     // of --version
 	Args          []string `json:"args"`               // without host and port
 	Replaces      int      `json:"replaces,omitempty"` // the arm that was no evidence
 	Why           string   `json:"why,omitempty"`      // its reason

@@ -9,25 +9,48 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/1bit-systems/pkg/acceptance/neighbour"
+	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
 )
 
 // resolved is a plan with everything that it leaves to the moment: what is
 // written as plan.json, and whose digest is plan_sha256.
 type resolved struct {
-	Schema         int       `json:"schema"`
-	Plan           *Plan     `json:"plan"` // with its defaults
-	PlanFileSHA256 string    `json:"plan_file_sha256"`
-	Package        identity  `json:"package"`
-	EngineVersion  string    `json:"engine_version"`
-	Model          identity  `json:"model"`
-	NeighbourModel *identity `json:"neighbour_model"`
-	Runner         identity  `json:"runner"`
-	ServerArgs     []string  `json:"server_args"` // without host and port
-	ServerEnv      []string  `json:"server_env"`
-	NeighbourArgs  []string  `json:"neighbour_args"`
-	RequiredN      int       `json:"required_requests"`
-	Notes          []string  `json:"notes"`
-	paths          resolvedPaths
+	Schema         int           `json:"schema"`
+	Plan           *Plan         `json:"plan"` // with its defaults
+	PlanFileSHA256 string        `json:"plan_file_sha256"`
+	Package        identity      `json:"package"`
+	Model          identity      `json:"model"`
+	Arms           []resolvedArm `json:"arms"` // as those of the plan
+	Runner         identity      `json:"runner"`
+	RequiredN      int           `json:"required_requests"`
+	Notes          []string      `json:"notes"`
+}
+
+// resolvedArm is what one arm of the plan runs.
+type resolvedArm struct {
+	Name          string             `json:"name"`
+	Package       identity           `json:"package"`
+	EngineVersion string             `json:"engine_version"` // of --version; "" if the program does not say
+	Server        identity           `json:"server"`         // the program that is started; the libraries stand in the package
+	ServerArgs    []string           `json:"server_args"`    // without host and port
+	ServerEnv     []string           `json:"server_env"`
+	Neighbour     *resolvedNeighbour `json:"neighbour"`
+
+	pkg *store.Package
+}
+
+// resolvedNeighbour is the other job of an arm.
+type resolvedNeighbour struct {
+	Kind     string     `json:"kind"`
+	Programs []identity `json:"programs"`
+	Model    *identity  `json:"model"`
+	Env      []string   `json:"env"`
+
+	programs map[string]string // paths by entry point
 }
 
 // identity names a thing and the digest of its bytes.
@@ -35,11 +58,6 @@ type identity struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 	Size   int64  `json:"size,omitempty"`
-}
-
-type resolvedPaths struct {
-	server, bench, model, benchModel string
-	env, benchEnv                    []string
 }
 
 // passedEnv are the variables of the runner's own environment that programs
@@ -85,64 +103,168 @@ func (p *Plan) modelPath(path string, env []string) (string, error) {
 	case filepath.IsAbs(path):
 		return path, nil
 	}
-	return filepath.Join(filepath.Dir(p.path), path), nil
+	return filepath.Abs(filepath.Join(filepath.Dir(p.path), path))
 }
 
 // resolve fixes everything that the plan leaves open. What is missing is
 // refused with ErrPlan.
 func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	p := o.Plan
+	if err := whole(o.Package); err != nil {
+		return nil, err
+	}
 	r := &resolved{
 		Schema: ledgerSchema, Plan: p, PlanFileSHA256: p.FileSHA256(),
 		Package:   identity{Name: o.Package.Name, Digest: o.Package.Digest},
 		RequiredN: p.RequiredRequests(), Notes: append([]string{}, p.Notes()...),
 	}
-	var err error
-	if r.paths.server, err = o.Package.Program("llama-server"); err != nil {
-		return nil, fmt.Errorf("find the server of package %s: %w", o.Package.Name, err)
-	}
-	r.paths.env = environment(o.Env, p.Server.Env)
-	r.ServerEnv = r.paths.env
-	if r.paths.model, err = p.modelPath(p.Model, r.paths.env); err != nil {
+	known := &sums{paths: map[string]identity{}}
+	model, err := p.modelPath(p.Model, environment(o.Env, nil))
+	if err != nil {
 		return nil, err
 	}
-	if r.Model, err = identify(ctx, "model", r.paths.model); err != nil {
+	if r.Model, err = known.identify(ctx, "model", model); err != nil {
 		return nil, err
 	}
-	r.ServerArgs = serverArgs(p, r.paths.model)
-	if n := p.Neighbour; n != nil {
-		if r.paths.bench, err = o.Package.Program("llama-bench"); err != nil {
-			return nil, fmt.Errorf("find the neighbour's program of package %s: %w", o.Package.Name, err)
-		}
-		r.paths.benchEnv = environment(o.Env, n.Env)
-		if r.paths.benchModel, err = p.modelPath(n.Model, r.paths.benchEnv); err != nil {
-			return nil, err
-		}
-		id, err := identify(ctx, "neighbour.model", r.paths.benchModel)
+	for i := range p.Arms {
+		arm, err := o.resolveArm(ctx, known, p.life(i, 1), model)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("arm %s: %w", p.Arms[i].Name, err)
 		}
-		r.NeighbourModel = &id
-		r.NeighbourArgs = append([]string{"-m", r.paths.benchModel, "-o", "jsonl"}, n.Args...)
+		r.Arms = append(r.Arms, *arm)
 	}
-	if r.Runner, err = identify(ctx, "runner", "/proc/self/exe"); err != nil {
+	if r.Runner, err = known.identify(ctx, "runner", "/proc/self/exe"); err != nil {
 		return nil, err
 	}
 	r.Runner.Name = o.Runner
 	return r, nil
 }
 
-// serverArgs are llama-server's arguments without host and port.
-func serverArgs(p *Plan, model string) []string {
-	args := []string{"-m", model, "--ctx-size", fmt.Sprint(p.Server.Ctx), "--parallel", fmt.Sprint(p.Server.Parallel)}
-	if *p.Server.KVUnified {
-		args = append(args, "-kvu")
+// resolveArm finds what one arm runs.
+func (o RunOptions) resolveArm(ctx context.Context, known *sums, l PlannedLife, model string) (*resolvedArm, error) {
+	pkg, err := o.packageOf(ctx, l)
+	if err != nil {
+		return nil, err
 	}
-	return append(args, p.Server.Flags...)
+	if err := whole(pkg); err != nil {
+		return nil, err
+	}
+	a := &resolvedArm{Name: l.Name, Package: identity{Name: pkg.Name, Digest: pkg.Digest}, pkg: pkg}
+	program, err := pkg.Program(l.Server.Entry)
+	if err != nil {
+		return nil, fmt.Errorf("find the server: %w", err)
+	}
+	if a.Server, err = known.identify(ctx, "server", program); err != nil {
+		return nil, err
+	}
+	a.ServerEnv, a.ServerArgs = environment(o.Env, l.Server.Env), serverArgs(l.Server, model)
+	// A program that cannot say its version is judged by its start.
+	if a.EngineVersion, err = engine.Version(ctx, program, a.ServerEnv); err != nil {
+		o.Log.Info("read engine version", "error", err)
+	}
+	if l.Neighbour != nil {
+		a.Neighbour, err = o.resolveNeighbour(ctx, known, pkg, l.Neighbour)
+	}
+	return a, err
 }
 
+// whole refuses a package that is known to be broken.
+func whole(pkg *store.Package) error {
+	if pkg.State == store.StateBroken {
+		return fmt.Errorf("package %s: %w: %s", pkg.Name, packager.ErrIntegrity, pkg.Detail)
+	}
+	return nil
+}
+
+// packageOf finds the package that an arm runs.
+func (o RunOptions) packageOf(ctx context.Context, l PlannedLife) (*store.Package, error) {
+	switch {
+	case l.Package != "":
+		if o.Find == nil {
+			return nil, fmt.Errorf("%w: package %s: there is no store to look into", ErrPlan, l.Package)
+		}
+		pkg, err := o.Find(ctx, l.Package)
+		if err != nil {
+			return nil, fmt.Errorf("find package %s: %w", l.Package, err)
+		}
+		return pkg, nil
+	case l.Role == RoleBaseline && o.Baseline == nil:
+		return nil, fmt.Errorf("%w: it is a baseline: name its package in the plan, or give one with --baseline", ErrPlan)
+	case l.Role == RoleBaseline:
+		return o.Baseline, nil
+	}
+	return o.Package, nil
+}
+
+// neighbourPrograms are the entry points that a kind of neighbour runs.
+func neighbourPrograms(kind string) []string {
+	switch kind {
+	case neighbour.Bench:
+		return []string{"llama-bench"}
+	case neighbour.Server:
+		return []string{"llama-server"}
+	case neighbour.Ops:
+		return []string{"test-backend-ops"}
+	}
+	return nil
+}
+
+func (o RunOptions) resolveNeighbour(ctx context.Context, known *sums, pkg *store.Package, n *Neighbour) (*resolvedNeighbour, error) {
+	r := &resolvedNeighbour{Kind: n.Kind, Programs: []identity{}, Env: environment(o.Env, n.Env), programs: map[string]string{}}
+	add := func(name, path string) error {
+		id, err := known.identify(ctx, "neighbour."+name, path)
+		if err != nil {
+			return err
+		}
+		r.Programs = append(r.Programs, id)
+		r.programs[name] = path
+		return nil
+	}
+	for _, entry := range neighbourPrograms(n.Kind) {
+		path, err := pkg.Program(entry)
+		if err != nil {
+			return nil, fmt.Errorf("find the neighbour's program: %w", err)
+		}
+		if err := add(entry, path); err != nil {
+			return nil, err
+		}
+	}
+	if n.Model != "" {
+		path, err := o.Plan.modelPath(n.Model, r.Env)
+		if err != nil {
+			return nil, err
+		}
+		id, err := known.identify(ctx, "neighbour.model", path)
+		if err != nil {
+			return nil, err
+		}
+		r.Model = &id
+	}
+	return r, nil
+}
+
+// serverArgs are the server's arguments without host and port.
+func serverArgs(s ServerPlan, model string) []string {
+	args := []string{"-m", model, "--ctx-size", fmt.Sprint(s.Ctx), "--parallel", fmt.Sprint(s.Parallel)}
+	if s.Entry == frontEnd {
+		args = append([]string{"serve"}, args...) // it says itself whether the slots share their memory
+	} else if *s.KVUnified {
+		args = append(args, "-kvu")
+	}
+	return append(args, s.Flags...)
+}
+
+// frontEnd is the entry point of a program that starts the server itself.
+const frontEnd = "1bit"
+
+// sums are the digests of files, each read once.
+type sums struct{ paths map[string]identity }
+
 // identify reads a file's size and digest.
-func identify(ctx context.Context, key, path string) (identity, error) {
+func (s *sums) identify(ctx context.Context, key, path string) (identity, error) {
+	if id, known := s.paths[path]; known {
+		return id, nil
+	}
 	digest, size, err := sumInput(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -152,7 +274,9 @@ func identify(ctx context.Context, key, path string) (identity, error) {
 	case err != nil:
 		return identity{}, fmt.Errorf("read %s: %w", key, err)
 	}
-	return identity{Name: path, Digest: "sha256:" + digest, Size: size}, nil
+	id := identity{Name: path, Digest: "sha256:" + digest, Size: size}
+	s.paths[path] = id
+	return id, nil
 }
 
 // encode gives the bytes of plan.json.

@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/internal/atomicfile"
-	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -23,8 +21,8 @@ type RunOptions struct {
 	Package  *store.Package
 	Baseline *store.Package                                               // what arms of the role baseline run; nil: none
 	Find     func(ctx context.Context, id string) (*store.Package, error) // installed packages that the plan's arms name
-	Bus      *systemd.Manager                                             // makes scopes of what is started; nil: process groups
 	Evidence string                                                       // folder; made if it is not there
+	Bus      *systemd.Manager                                             // makes scopes for what is started; nil: process groups
 	Progress func(Progress)                                               // called a few times a second, never twice at once; nil: nobody looks
 	Log      *slog.Logger                                                 // nil discards
 	Now      func() time.Time                                             // nil is time.Now
@@ -33,40 +31,34 @@ type RunOptions struct {
 	Runner   string                                                       // version of the program that runs this
 }
 
-// Run carries out a plan and judges it. The package is not changed. Whatever
+// Run carries out a plan and judges it. The packages are not changed. Whatever
 // happens, also when the context ends, nothing it started is left running.
 //
 // A run that could be made gives a verdict and no error, whatever the verdict
-// is; one that is interrupted gives an inconclusive verdict. An error that
-// wraps ErrPlan or ErrEvidence means that nothing was started.
+// is; one that is interrupted gives an inconclusive verdict and can be resumed.
+// An error that wraps ErrPlan, ErrEvidence or ErrRunning means that nothing was
+// started.
 func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	o = o.withDefaults()
-	if o.Package.State == store.StateBroken {
-		return nil, fmt.Errorf("soak %s: %w: %s", o.Package.Name, packager.ErrIntegrity, o.Package.Detail)
-	}
-	if err := o.Plan.CheckHost(o.Root); err != nil {
-		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
-	}
-	r, err := resolve(ctx, o)
+	v, err := func() (*Verdict, error) {
+		if err := o.Plan.CheckHost(o.Root); err != nil {
+			return nil, err
+		}
+		r, err := resolve(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		run, err := beginRun(o, r)
+		if err != nil {
+			return nil, err
+		}
+		return run.finish(ctx, run.walk(ctx))
+	}()
 	if err != nil {
 		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
-	}
-	// A program that cannot say its version is judged by its start.
-	if r.EngineVersion, err = engine.Version(ctx, r.paths.server, r.paths.env); err != nil {
-		o.Log.Info("read engine version", "error", err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
-	}
-	if err := record(ctx, o, r); err != nil {
-		return nil, fmt.Errorf("soak %s: %w", o.Package.Name, err)
-	}
-	v, err := JudgeDir(o.Evidence)
-	if err != nil {
-		return nil, err
-	}
-	if err := writeJSON(filepath.Join(o.Evidence, VerdictName), v); err != nil {
-		return nil, err
 	}
 	return v, nil
 }
@@ -87,55 +79,164 @@ func (o RunOptions) withDefaults() RunOptions {
 	return o
 }
 
-// record makes the evidence folder and fills it.
-func record(ctx context.Context, o RunOptions, r *resolved) (err error) {
-	plan, err := r.encode()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(o.Evidence, 0o755); err != nil {
-		return fmt.Errorf("make evidence folder: %w", err)
-	}
-	l, err := createLedger(o.Evidence, o.Now)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := l.close(); cerr != nil && !errors.Is(err, cerr) {
-			err = errors.Join(err, cerr)
-		}
-	}()
-	// The plan is on the disk before anything is asked of the server.
-	if err := atomicfile.Write(filepath.Join(o.Evidence, PlanName), o.Plan.file, 0o644); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(filepath.Join(o.Evidence, ResolvedName), plan, 0o644); err != nil {
-		return err
-	}
-	if err := l.append(recordOpen, openRecord{
-		Schema: ledgerSchema, PlanFileSHA256: o.Plan.FileSHA256(), PlanSHA256: sumOf(plan),
-		Package: o.Package.Name, PackageDigest: o.Package.Digest, EngineVersion: r.EngineVersion, Runner: o.Runner,
-	}); err != nil {
-		return err
-	}
-	before := readHostFacts(o.Root)
-	if err := recordHostFacts(l, o.Evidence, "before", HostBeforeName, before); err != nil {
-		return err
-	}
-	if err := l.sync(); err != nil {
-		return err
-	}
-	if err := newLife(o, r, l, before).run(ctx); err != nil {
-		return err
-	}
-	return recordHostFacts(l, o.Evidence, "after", HostAfterName, readHostFacts(o.Root))
+// A walk is a run while it goes on: one life after the other, in the order of
+// the plan, until each has been lived, a fault ends it, or there have been as
+// many as the plan allows.
+type walk struct {
+	o      RunOptions
+	plan   *Plan
+	r      *resolved
+	lives  []PlannedLife
+	hold   *os.File // of the evidence folder: a run is alive
+	ledger *ledger
+	before HostFacts
+	past   []attempt // the lives so far
 }
 
-func recordHostFacts(l *ledger, dir, when, name string, facts HostFacts) error {
-	if err := writeJSON(filepath.Join(dir, name), facts); err != nil {
+// An attempt is a life that has been lived, well or not.
+type attempt struct {
+	start startRecord
+	state ArmState
+}
+
+// beginRun makes the evidence folder and its first records.
+func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
+	plan, err := r.encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Evidence, 0o755); err != nil {
+		return nil, fmt.Errorf("make evidence folder: %w", err)
+	}
+	hold, err := holdFolder(o.Evidence)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			hold.Close()
+		}
+	}()
+	w = &walk{o: o, plan: o.Plan, r: r, lives: o.Plan.Lives(), hold: hold}
+	if w.ledger, err = createLedger(o.Evidence, o.Now); err != nil {
+		return nil, err
+	}
+	// The plan is on the disk before anything is asked of a server.
+	if err := atomicfile.Write(filepath.Join(o.Evidence, PlanName), o.Plan.file, 0o644); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.Write(filepath.Join(o.Evidence, ResolvedName), plan, 0o644); err != nil {
+		return nil, err
+	}
+	if err := w.ledger.append(recordOpen, openRecord{
+		Schema: ledgerSchema, PlanFileSHA256: o.Plan.FileSHA256(), PlanSHA256: sumOf(plan),
+		Package: o.Package.Name, PackageDigest: o.Package.Digest, EngineVersion: r.Arms[0].EngineVersion, Runner: o.Runner,
+	}); err != nil {
+		return nil, err
+	}
+	w.before = readHostFacts(o.Root)
+	if err := w.recordHost("before", HostBeforeName, w.before); err != nil {
+		return nil, err
+	}
+	return w, w.ledger.sync()
+}
+
+// walk lives the lives. The error is the runner's own trouble.
+func (w *walk) walk(ctx context.Context) error {
+	for ctx.Err() == nil {
+		next, start := w.next()
+		if next == nil {
+			return w.recordHost("after", HostAfterName, readHostFacts(w.o.Root))
+		}
+		state, err := w.live(ctx, *next, start)
+		if err != nil {
+			return err
+		}
+		w.past = append(w.past, attempt{start, state})
+	}
+	return nil
+}
+
+// live lives one life and has it judged as the verdict will.
+func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) (ArmState, error) {
+	from, err := w.ledger.size()
+	if err != nil {
+		return ArmState{}, err
+	}
+	if err := newLife(w, p, start).run(ctx); err != nil {
+		return ArmState{}, err
+	}
+	state, err := judgeLife(w.plan.of(p), filepath.Join(w.o.Evidence, LedgerName), from)
+	if err != nil {
+		return ArmState{}, err
+	}
+	w.o.Log.Info("arm has ended", "arm", start.Arm, "name", start.Name, "state", state.State, "reason", state.Reason)
+	return state, nil
+}
+
+// next gives the life to live now: the first of the plan that has no evidence
+// yet. What was no evidence is lived again, up to the plan's attempts; nothing
+// else is, and never more than the plan asked for.
+func (w *walk) next() (*PlannedLife, startRecord) {
+	if len(w.past) >= w.plan.Attempts {
+		return nil, startRecord{}
+	}
+	last := map[[2]int]attempt{}
+	for _, a := range w.past {
+		if a.state.State == stateFault && a.start.Role != RoleBaseline && w.plan.AfterFault == AfterFaultStop || a.hopeless() {
+			return nil, startRecord{}
+		}
+		last[[2]int{a.start.Planned, a.start.Life}] = a
+	}
+	for _, p := range w.lives {
+		before, lived := last[[2]int{p.Arm, p.Life}]
+		if lived && (before.state.State == stateClean || before.state.State == stateFault) {
+			continue
+		}
+		arm := w.r.Arms[p.Arm]
+		start := startRecord{
+			Arm: len(w.past) + 1, Planned: p.Arm, Name: p.Name, Life: p.Life, Role: p.Role,
+			Package: arm.Package.Name, PackageDigest: arm.Package.Digest, EngineVersion: arm.EngineVersion, Args: arm.ServerArgs,
+		}
+		if lived {
+			start.Replaces, start.Why = before.start.Arm, before.state.Reason
+		}
+		return &p, start
+	}
+	return nil, startRecord{}
+}
+
+// hopeless tells whether the same life would end the same way again.
+func (a attempt) hopeless() bool { return a.state.Reason == "invalid(plan)" }
+
+// finish ends the records of a walk and judges them. A walk that was
+// interrupted has no closing record: it can go on.
+func (w *walk) finish(ctx context.Context, trouble error) (*Verdict, error) {
+	defer w.hold.Close()
+	var err error
+	if ctx.Err() == nil && trouble == nil {
+		err = w.ledger.close()
+	} else {
+		err = w.ledger.leave()
+	}
+	if trouble != nil && !errors.Is(trouble, err) {
+		err = errors.Join(trouble, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := JudgeDir(w.o.Evidence)
+	if err != nil {
+		return nil, err
+	}
+	return v, writeJSON(filepath.Join(w.o.Evidence, VerdictName), v)
+}
+
+func (w *walk) recordHost(when, name string, facts HostFacts) error {
+	if err := writeJSON(filepath.Join(w.o.Evidence, name), facts); err != nil {
 		return err
 	}
-	return l.append(recordHost, hostRecord{when, facts})
+	return w.ledger.append(recordHost, hostRecord{when, facts})
 }
 
 func writeJSON(path string, v any) error {

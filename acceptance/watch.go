@@ -14,9 +14,6 @@ type Status struct {
 	Verdict *Verdict // of what is there so far
 }
 
-// ErrRunning says that another runner holds the evidence folder.
-var ErrRunning = errors.New("a run is going on in this evidence folder")
-
 // Watch follows a run by its ledger alone: it calls f every so often, until the run has ended or its runner is gone,
 // and a last time then.
 func Watch(ctx context.Context, dir string, every time.Duration, f func(Status)) error {
