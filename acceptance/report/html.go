@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 //go:embed page.html
@@ -33,10 +35,19 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	v := r.verdict
 	return t.Execute(w, page{
-		Title: v.Plan + ": " + v.Verdict, Verdict: v.Verdict, Claim: r.claim(), Reason: v.Reason, Facts: r.facts(),
-		Pictures: r.pictures(), Tables: r.tables(), NotTested: v.NotTested, Notes: v.Notes,
+		Title: v.Plan + ": " + v.Verdict, Verdict: v.Verdict, Claim: r.claim(), Reason: ui.Clean(v.Reason), Facts: r.facts(),
+		Pictures: r.pictures(), Tables: r.tables(), NotTested: cleaned(v.NotTested), Notes: cleaned(v.Notes),
 		PlanSHA256: v.PlanSHA256, PlanFileSHA256: v.PlanFileSHA256, Made: r.when(),
 	})
+}
+
+// cleaned takes what could move the rest of the text out of lines.
+func cleaned(lines []string) []string {
+	list := make([]string, len(lines))
+	for i, s := range lines {
+		list[i] = ui.Clean(s)
+	}
+	return list
 }
 
 // claim says in one sentence what the run shows, and no more.
@@ -45,7 +56,7 @@ func (r *Report) claim() string {
 	switch v.Verdict {
 	case "pass":
 		return fmt.Sprintf("Package %s, under the load of plan %s, has fewer than %s faults per %s, at %g %% confidence.",
-			v.Package, v.Plan, rate(v.Bounds.PrimaryUpper), v.Primary, 100*v.Bounds.Confidence)
+			v.Package, v.Plan, r.primary(), v.Primary, 100*v.Bounds.Confidence)
 	case "fail":
 		return fmt.Sprintf("Package %s showed a fault under the load of plan %s.", v.Package, v.Plan)
 	}
@@ -59,12 +70,24 @@ func (r *Report) facts() []fact {
 		{thousands(v.Requests), "requests"},
 		{fmt.Sprintf("%d", len(v.Faults)), "faults"},
 		{thousands(counted), "server lives that count"},
-		{rate(v.Bounds.PrimaryUpper), "faults per " + v.Primary + " at most"},
-	}
-	if r.history.P0 > 0 {
-		facts = append(facts, fact{fmt.Sprintf("%g", r.history.P0), "is what the plan wants excluded"})
+		{r.primary(), "faults per " + v.Primary + " at most" + r.wanted()},
 	}
 	return append(facts, fact{percent(v.Exposure.AllSlotsBusyShare), "of the busy time all slots busy"}, fact{seconds(v.Exposure.LoadSeconds), "under load"})
+}
+
+// primary writes the bound that decides, in its own unit.
+func (r *Report) primary() string {
+	if r.verdict.Primary == "hour" {
+		return perHour(r.verdict.Bounds.PrimaryUpper)
+	}
+	return rate(r.verdict.Bounds.PrimaryUpper)
+}
+
+func (r *Report) wanted() string {
+	if !(r.history.P0 > 0) {
+		return ""
+	}
+	return fmt.Sprintf("; the plan asks for %g", r.history.P0)
 }
 
 func (r *Report) when() string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 // Markdown writes the report as an issue or a release note takes it. It has
@@ -59,6 +61,6 @@ func (t table) markdown(b *strings.Builder) {
 // plain keeps text that came from elsewhere from being read as Markdown or
 // HTML, on one line.
 func plain(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Join(strings.Fields(ui.Clean(s)), " ")
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "`", "\\`", "*", `\*`, "[", `\[`, "@", "@\u200b").Replace(s)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,14 @@ func rate(p float64) string {
 		return "no bound"
 	}
 	return fmt.Sprintf("%.6f", p)
+}
+
+// perHour writes faults per hour; without evidence there is no bound.
+func perHour(v float64) string {
+	if !(v > 0) || math.IsInf(v, 1) {
+		return "no bound"
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 func oneIn(p float64) string {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"html"
 	"html/template"
 	"maps"
 	"math"
@@ -65,15 +64,18 @@ func (r *Report) boundsPicture() picture {
 	var list []bound
 	low, high := math.Inf(1), 1.0
 	for _, b := range r.boundList() {
-		if b.Value > 0 {
+		if b.Value > 0 && !b.Hour {
 			list = append(list, b)
 			low = min(low, b.Value)
 		}
 	}
-	if len(list) == 0 {
-		return picture{}
+	if !(low < high) {
+		return picture{} // nothing is excluded
 	}
 	p0 := r.history.P0
+	if r.verdict.Primary == "hour" {
+		p0 = 0 // it is no probability
+	}
 	if p0 > 0 {
 		low = min(low, p0)
 	}
@@ -196,7 +198,7 @@ func (r *Report) facesPicture() picture {
 			if f.Fault {
 				class = "fault"
 			}
-			c.printf(`<circle cx="%.1f" cy="%.1f" r="4" class="%s"><title>%s</title></circle>`, x, y, class, html.EscapeString(f.Detail))
+			c.printf(`<circle cx="%.1f" cy="%.1f" r="4" class="%s"><title>%s</title></circle>`, x, y, class, escape(f.Detail))
 		}
 	}
 	for i := range 5 {

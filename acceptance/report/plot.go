@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"math"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 // The pictures are SVG with the page's own colours: classes, no attributes of
@@ -55,14 +57,14 @@ type canvas struct {
 
 func newCanvas(name string, height float64) *canvas {
 	c := &canvas{width: plotWidth, height: height}
-	c.printf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(name))
+	c.printf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, height, escape(name))
 	return c
 }
 
 func (c *canvas) printf(format string, args ...any) { fmt.Fprintf(&c.b, format, args...) }
 
 func (c *canvas) text(x, y float64, class, anchor, s string) {
-	c.printf(`<text x="%.1f" y="%.1f" class="%s" text-anchor="%s">%s</text>`, x, y, class, anchor, html.EscapeString(s))
+	c.printf(`<text x="%.1f" y="%.1f" class="%s" text-anchor="%s">%s</text>`, x, y, class, anchor, escape(s))
 }
 
 func (c *canvas) line(x0, y0, x1, y1 float64, class string) {
@@ -71,8 +73,11 @@ func (c *canvas) line(x0, y0, x1, y1 float64, class string) {
 
 func (c *canvas) end() template.HTML {
 	c.b.WriteString("</svg>")
-	return template.HTML(c.b.String()) // every text in it went through EscapeString
+	return template.HTML(c.b.String()) // every text in it went through escape
 }
+
+// escape makes text of a picture out of what may come from a server.
+func escape(s string) string { return html.EscapeString(ui.Clean(s)) }
 
 // draw makes the picture; "" if there is nothing to draw.
 func (p plot) draw() template.HTML {
@@ -113,7 +118,7 @@ func (p plot) draw() template.HTML {
 	}
 	for _, m := range p.marks {
 		c.printf(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="fault"><title>%s</title></line>`,
-			x(m.x), plotTop, x(m.x), p.height-plotBottom, html.EscapeString(m.text))
+			x(m.x), plotTop, x(m.x), p.height-plotBottom, escape(m.text))
 	}
 	return c.end()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 // A table is one table of the report, the same in both forms.
@@ -23,6 +24,13 @@ type table struct {
 // order.
 func (r *Report) tables() []table {
 	all := []table{r.arms(), r.bounds(), r.exposure(), r.faces(), r.faults(), r.neighbours(), r.lives(), r.fisher(), r.identities(), r.host()}
+	for _, t := range all {
+		for _, row := range t.Rows {
+			for i := range row {
+				row[i] = ui.Clean(row[i])
+			}
+		}
+	}
 	return slices.DeleteFunc(all, func(t table) bool { return len(t.Rows) == 0 })
 }
 
@@ -51,30 +59,31 @@ func (r *Report) arms() table {
 // A bound is one line of the picture of bounds.
 type bound struct {
 	Name  string
-	Value float64
+	Value float64 // a probability, or faults per hour
 	What  string
+	Hour  bool
 }
 
 func (r *Report) boundList() []bound {
 	b, v := r.verdict.Bounds, r.verdict
 	list := []bound{
-		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %g %%: the one that decides", v.Primary, 100*b.Confidence)},
-		{"server life", b.ArmUpper95, "per life"},
-		{"request", b.RequestUpper95, "per request, if the requests of one life are independent"},
-		{"request, correlated 0.1", b.RequestUpper95ICC01, "per request, if those of one life are correlated by 0.1"},
-		{"request, correlated 0.5", b.RequestUpper95ICC05, "per request, if those of one life are correlated by 0.5"},
-		{"worst prompt length", b.WorstBinUpper95, "per request of the length least seen"},
-		{"never-used slot", b.NeverUsedSlotUpper95, "per first task of a slot"},
-		{"hour", b.HourUpper95, "faults per hour of load"},
-		{"server life, jointly", b.ArmUpper95Joint, "this and the next hold together at 95 %"},
-		{"request, jointly", b.RequestUpper95Joint, ""},
-		{"request, at any time", b.AnytimeRequestUpper95, "may be watched while the run goes on; decides nothing"},
+		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %g %%: the one that decides", v.Primary, 100*b.Confidence), v.Primary == "hour"},
+		{"server life", b.ArmUpper95, "per life", false},
+		{"request", b.RequestUpper95, "per request, if the requests of one life are independent", false},
+		{"request, correlated 0.1", b.RequestUpper95ICC01, "per request, if those of one life are correlated by 0.1", false},
+		{"request, correlated 0.5", b.RequestUpper95ICC05, "per request, if those of one life are correlated by 0.5", false},
+		{"worst prompt length", b.WorstBinUpper95, "per request of the length least seen", false},
+		{"never-used slot", b.NeverUsedSlotUpper95, "per first task of a slot", false},
+		{"hour", b.HourUpper95, "faults per hour of load", true},
+		{"server life, jointly", b.ArmUpper95Joint, "this and the next hold together at 95 %", false},
+		{"request, jointly", b.RequestUpper95Joint, "", false},
+		{"request, at any time", b.AnytimeRequestUpper95, "may be watched while the run goes on; decides nothing", false},
 	}
 	for _, bin := range slices.Sorted(maps.Keys(b.BinUpper95)) {
-		list = append(list, bound{fmt.Sprintf("prompts of %d tokens", bin), b.BinUpper95[bin], "per request"})
+		list = append(list, bound{fmt.Sprintf("prompts of %d tokens", bin), b.BinUpper95[bin], "per request", false})
 	}
 	for _, slot := range slices.Sorted(maps.Keys(b.SlotUpper95)) {
-		list = append(list, bound{fmt.Sprintf("slot %d", slot), b.SlotUpper95[slot], "per request"})
+		list = append(list, bound{fmt.Sprintf("slot %d", slot), b.SlotUpper95[slot], "per request", false})
 	}
 	return list
 }
@@ -85,7 +94,11 @@ func (r *Report) bounds() table {
 		Head: []string{"bound", "rate at most", "one in", ""}, Number: []bool{1: true, 2: true, 3: false},
 	}
 	for _, b := range r.boundList() {
-		t.Rows = append(t.Rows, []string{b.Name, rate(b.Value), oneIn(b.Value), b.What})
+		value, in := rate(b.Value), oneIn(b.Value)
+		if b.Hour {
+			value, in = perHour(b.Value), ""
+		}
+		t.Rows = append(t.Rows, []string{b.Name, value, in, b.What})
 	}
 	return t
 }
