@@ -18,7 +18,7 @@ type page struct {
 	Title, Verdict, Claim, Reason string
 	Facts                         []fact
 	Pictures                      []picture
-	Tables                        []table
+	First, Tables                 []table // the arms stand before the pictures
 	NotTested, Notes              []string
 	PlanSHA256, PlanFileSHA256    string
 	Made                          string
@@ -29,14 +29,15 @@ type fact struct{ Value, What string }
 
 // HTML writes the page.
 func (r *Report) HTML(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"right": func(t table, i int) bool { return i < len(t.Number) && t.Number[i] }}).Parse(pageText)
+	t, err := template.New("page").Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	v := r.verdict
+	v, tables := r.verdict, r.tables()
+	first := min(1, len(tables))
 	return t.Execute(w, page{
 		Title: v.Plan + ": " + v.Verdict, Verdict: v.Verdict, Claim: r.claim(), Reason: ui.Clean(v.Reason), Facts: r.facts(),
-		Pictures: r.pictures(), Tables: r.tables(), NotTested: cleaned(v.NotTested), Notes: cleaned(v.Notes),
+		Pictures: r.pictures(), First: tables[:first], Tables: tables[first:], NotTested: cleaned(v.NotTested), Notes: cleaned(v.Notes),
 		PlanSHA256: v.PlanSHA256, PlanFileSHA256: v.PlanFileSHA256, Made: r.when(),
 	})
 }

@@ -46,7 +46,7 @@ func (t table) markdown(b *strings.Builder) {
 	}
 	row(t.Head)
 	for i := range t.Head {
-		if i < len(t.Number) && t.Number[i] {
+		if t.Right(i) {
 			b.WriteString("|--:")
 		} else {
 			b.WriteString("|---")

@@ -20,6 +20,12 @@ type table struct {
 	Number []bool // columns of numbers, set right
 }
 
+// Right tells whether a column is set right.
+func (t table) Right(column int) bool { return column < len(t.Number) && t.Number[column] }
+
+// Headed tells whether the columns have names worth a line.
+func (t table) Headed() bool { return strings.Join(t.Head, "") != "" }
+
 // tables lists all tables but those that the page shows as pictures, in their
 // order.
 func (r *Report) tables() []table {
