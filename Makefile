@@ -14,7 +14,7 @@ demo:
 
 # Everything, with the real systemd and the real engine. With ONEBIT_CI set a skipped test is a failed one.
 test: check
-	internal/demo/setup.sh
+	internal/demo/setup.sh tests
 	$(GO) run ./internal/realengine/cmd/realengine fetch
 	$(GO) test -count=1 -timeout 14m ./...
 
@@ -24,7 +24,7 @@ check:
 
 # Prints ratios against named peers measured in the same run; gates nothing.
 bench:
-	@internal/demo/setup.sh
+	@internal/demo/setup.sh bench
 	@$(GO) build -o bin/ ./cmd/1bit ./internal/bench ./internal/testhost/cmd/testhost
 	@bin/bench
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the Debian or Ubuntu packages that the demo, the tests and the benchmarks need and that are missing.
-# Prints nothing when all are there.
+# Prints nothing when all are there. "setup.sh tests" adds a browser, where the distribution packages one; "setup.sh
+# bench" adds what the benchmarks compare with.
 set -eu
 
 missing=
@@ -32,11 +33,17 @@ need rpm /usr/bin/rpm
 need libarchive-tools /usr/bin/bsdtar
 need pacman-package-manager /usr/bin/pacman
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
-[ -n "$missing" ] || exit 0
+browser=
+case "${1-}" in
+tests) command -v chromium-headless-shell chromium google-chrome >/dev/null || browser=chromium-headless-shell ;;
+bench) need wrk /usr/bin/wrk ;;
+esac
+[ -n "$missing$browser" ] || exit 0
 
 # shellcheck disable=SC2086 # the list is meant to be split
 if [ "$(id -u)" != 0 ]; then
-    if sudo -n true 2>/dev/null; then exec sudo -n "$0"; fi
+    if sudo -n true 2>/dev/null; then exec sudo -n "$0" "$@"; fi
+    if [ -z "$missing" ]; then exit 0; fi # without the browser its tests say that they did not run
     echo "setup: missing packages, install them with: sudo apt-get install$missing" >&2
     exit 1
 fi
@@ -44,12 +51,18 @@ command -v apt-get >/dev/null || {
     echo "setup: this is not Debian or Ubuntu; install what stands for:$missing" >&2
     exit 1
 }
-echo "setup: installing$missing" >&2
+echo "setup: installing$missing $browser" >&2
 export DEBIAN_FRONTEND=noninteractive
+# offered prints those of the packages that this distribution has.
+offered() {
+    for package; do
+        if apt-cache show "$package" >/dev/null 2>&1; then echo "$package"; fi
+    done
+}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086
-if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing $(offered $browser); } >"$log" 2>&1; then
     cat "$log" >&2
     exit 1
 fi
