@@ -35,7 +35,10 @@ need pacman-package-manager /usr/bin/pacman
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
 browser=
 case "${1-}" in
-tests) command -v chromium-headless-shell chromium google-chrome >/dev/null || browser=chromium-headless-shell ;;
+tests)
+    [ -e /usr/bin/chromium-headless-shell ] || [ -e /usr/bin/chromium ] || [ -e /usr/bin/google-chrome ] ||
+        browser=chromium-headless-shell
+    ;;
 bench) need wrk /usr/bin/wrk ;;
 esac
 [ -n "$missing$browser" ] || exit 0
