@@ -12,6 +12,7 @@ const (
 	recordResume    = "resume"    // resumeRecord: a runner goes on where another ended
 	recordHost      = "host"      // hostRecord: before and after
 	recordStart     = "start"     // startRecord: a server life begins
+	recordProcess   = "process"   // processRecord: a program of ours runs; a runner that goes on ends what is left of it
 	recordStartup   = "startup"   // startupRecord: the server is ready, or never was
 	recordLoad      = "load"      // loadRecord: the load begins
 	recordRequest   = "request"   // requestRecord: one request has ended
@@ -63,6 +64,15 @@ type startRecord struct {
 	Why           string   `json:"why,omitempty"`      // its reason
 }
 
+// processRecord names one process for ever, and what it was put into.
+type processRecord struct {
+	Role       string `json:"role"` // server, neighbour
+	PID        int    `json:"pid"`  // also of its process group
+	StartTicks uint64 `json:"start_ticks"`
+	Boot       string `json:"boot"`            // id of the boot that the ticks count from
+	Scope      string `json:"scope,omitempty"` // systemd unit; "": the process group alone
+}
+
 // startupRecord says how the start ended. Problem is "" if the server is ready.
 type startupRecord struct {
 	Tries       int      `json:"tries"` // more than 1 if ports were taken
@@ -80,8 +90,11 @@ type startupRecord struct {
 	Offloaded int      `json:"offloaded,omitempty"` // layers
 	Layers    int      `json:"layers,omitempty"`
 	Contained string   `json:"contained,omitempty"` // the systemd scope, or "process group"
+	Binary    identity `json:"binary,omitzero"`     // the program that really serves: of a program that is started by a loader or a front end, what it has mapped
+	Foreign   []string `json:"foreign,omitempty"`   // libraries that it has mapped from outside of the package
 }
 
+// loadRecord is the state of the host right before the first request.
 type loadRecord struct {
 	GTTUsedGiB      *float64   `json:"gtt_used_gib"` // nil: no sensor
 	MemAvailableGiB *float64   `json:"mem_available_gib"`
@@ -157,6 +170,8 @@ type requestRecord struct {
 	Bytes        int                  `json:"bytes"`
 	SHA256       string               `json:"sha256,omitempty"`
 	Kind         string               `json:"kind,omitempty"`
+	Sentinel     int                  `json:"sentinel,omitempty"` // of kindSentinel: index of its length
+	Number       int                  `json:"number"`             // of the prompt, through all lives of the arm
 	FirstUS      int64                `json:"first_us,omitempty"` // first token of a stream, since the load began
 	Findings     []detect.Finding     `json:"findings,omitempty"`
 	Faces        []engine.AnswerFault `json:"faces,omitempty"`
@@ -224,6 +239,8 @@ const (
 	whyFault       = "fault"       // the first fault, or the server's own end
 	whyPlan        = "plan"        // the load does not fit the server; Detail says how
 	whyRegime      = "regime"      // the condition to be tested is not met; Detail says how
+	whyWatchdog    = "watchdog"    // a watchdog, whose record says which
+	whyInvalid     = "invalid"     // a finding tells of a cause outside of the engine
 	whyInterrupted = "interrupted" // the runner was told to stop, or could not go on; Detail says why
 )
 
