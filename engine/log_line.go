@@ -1,207 +1,225 @@
 package engine
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/1bit-systems/pkg/internal/lazyregexp"
-)
-
-var (
-	reColour  = lazyregexp.New("\x1b\\[[0-9;]*[A-Za-z]")
-	rePrefix  = lazyregexp.New(`^(?:\[(\d+)\] )?(?:(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) ([A-Z]) )?`)
-	reSlot    = lazyregexp.New(`^slot\s+\S+: id\s+(\d+) \| task (-?\d+) \|\s*(.*)$`)
-	reLRU     = lazyregexp.New(`(?i)^selected slot by lru(?:, n_tokens = \d+)?, t_last = (-?\d+)`)
-	reLCP     = lazyregexp.New(`^selected slot by (?:LCP|lcs) similarity`)
-	reByID    = lazyregexp.New(`^selected slot by id \(`)
-	reLaunch  = lazyregexp.New(`^processing task(?:, is_child = \d)?$`)
-	reRelease = lazyregexp.New(`^stop processing: n_(?:past|tokens) = (\d+)(?:, truncated = (\d))?`)
-	reTiming  = lazyregexp.New(`^\s*(?:prompt eval time|eval time|total time)\s+=\s+[0-9.]+ ms /\s+\d+ tokens`)
-	reStartup = lazyregexp.New(`^srv\s+\S+: initializing(?: slots)?, n_slots = (\d+)(?:, n_ctx_slot = \d+)?(?:, kv_unified = '(\w+)')?`)
-	reError   = lazyregexp.New(`^srv\s+send_error: task id = (-?\d+), error: (.*)$`)
-	reNaN2    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits: count=(\d+) of (\d+)(?:, index range \[(-?\d+)\.\.(-?\d+)\], contiguous=(yes|no), continuing=(yes|no))?`)
-	reNaN1    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits at vocab index (\d+)`)
-	reNaN0    = lazyregexp.New(`^(?:\w+: )?HRX returned NaN logits`)
-	reAbort   = lazyregexp.New(`^\S+\.(?:c|cc|cpp|cu|cuh|h|hpp|m|mm):\d+: \S`)
-	reThrow   = lazyregexp.New(`^(?:terminate called |=+ Failed to sample token)`)
-	reSample  = lazyregexp.New(`^\s*candidates->size: \d+, max = (\S+), sump = (\S+)$`)
-	reAlloc   = lazyregexp.New(`hrx_allocator_allocate_buffer|allocate HRX host staging buffer|failed to allocate \S*\s?(?:compute )?buffer|unable to allocate \S+ buffer|cudaMalloc failed: out of memory|ErrorOutOfDeviceMemory`)
-	reDevice  = lazyregexp.New(`HSA_STATUS_ERROR|\bQueue error\b|wait for HRX graph replay commands failed`)
-	reBind    = lazyregexp.New(`^(?:\S+\s+\S+: )?couldn't bind (?:HTTP )?server socket`)
 )
 
 // ParseLogLine reads one line of a llama-server log: with or without a router's
 // [port], time and level, terminal colours or a carriage return; also the JSON
 // lines of 2024. It reports false for a line that says nothing of interest.
+//
+// Lines come in several generations of spelling, and all of them are read by
+// hand: a soak's log has gigabytes, and regular expressions take some 25 µs a
+// line where this takes a fifth of one.
 func ParseLogLine(line string) (LogEvent, bool) {
-	ev := LogEvent{Slot: -1, Task: -1}
-	if strings.IndexByte(line, 0x1b) >= 0 {
-		line = reColour().ReplaceAllString(line, "")
-	}
-	line = strings.TrimRight(line, "\r\n")
-	if strings.HasPrefix(line, "{") {
-		return parseJSONLine(line)
-	}
-	m := rePrefix().FindStringSubmatch(line)
-	text := line[len(m[0]):]
-	ev.Router = atoi(m[1])
-	if m[6] != "" {
-		ev.Timed, ev.Level = true, m[6][0]
-		ev.Time = time.Duration(atoi(m[2]))*time.Minute + time.Duration(atoi(m[3]))*time.Second +
-			time.Duration(atoi(m[4]))*time.Millisecond + time.Duration(atoi(m[5]))*time.Microsecond
-	}
-	ev.Detail = strings.TrimSpace(text)
-	switch {
-	case strings.HasPrefix(text, "slot "):
-		return ev.slotLine(text)
-	case strings.HasPrefix(text, "srv "):
-		if e, ok := ev.serverLine(text); ok {
-			return e, true
-		}
-	}
-	return ev.otherLine(text)
-}
-
-// slotLine reads what one slot says.
-func (ev LogEvent) slotLine(text string) (LogEvent, bool) {
-	m := reSlot().FindStringSubmatch(text)
-	if m == nil {
-		return ev, false
-	}
-	ev.Slot, ev.Task = atoi(m[1]), atoi(m[2])
-	return ev.slotText(m[3])
-}
-
-func (ev LogEvent) slotText(text string) (LogEvent, bool) {
-	if strings.HasPrefix(text, "selected slot by ") {
-		ev.Kind = LogSelected
-		if m := reLRU().FindStringSubmatch(text); m != nil {
-			ev.How, ev.NeverUsed = SelectedLRU, m[1] == "-1"
-			return ev, true
-		}
-		if reLCP().MatchString(text) {
-			ev.How = SelectedLCP
-			return ev, true
-		}
-		if reByID().MatchString(text) {
-			ev.How = SelectedID
-			return ev, true
-		}
-		return ev, false
-	}
-	if reLaunch().MatchString(text) {
-		ev.Kind = LogLaunch
-		return ev, true
-	}
-	if m := reRelease().FindStringSubmatch(text); m != nil {
-		ev.Kind, ev.Tokens, ev.Truncated = LogRelease, atoi(m[1]), m[2] == "1"
-		return ev, true
-	}
-	if reTiming().MatchString(text) {
-		ev.Kind = LogTiming
-		return ev, true
-	}
-	return ev, false
-}
-
-// serverLine reads what the server says of itself and of the whole.
-func (ev LogEvent) serverLine(text string) (LogEvent, bool) {
-	if m := reStartup().FindStringSubmatch(text); m != nil {
-		ev.Kind, ev.Slots, ev.KVUnified = LogStartup, atoi(m[1]), m[2] == "true"
-		return ev, true
-	}
-	if m := reError().FindStringSubmatch(text); m != nil && strings.HasPrefix(m[2], "Context size has been exceeded") {
-		ev.Kind, ev.Task = LogContext, atoi(m[1])
-		return ev, true
-	}
-	return ev, false
-}
-
-// otherLine reads the lines of libraries. Those that are only told by words are
-// believed at the levels of an error or a warning, or without a level: prompts
-// and model names come as information.
-func (ev LogEvent) otherLine(text string) (LogEvent, bool) {
-	if g := parseNaN(text); g != nil {
-		ev.Kind, ev.NaN = LogNaN, g
-		return ev, true
-	}
-	if ev.Level == 'I' || ev.Level == 'D' || ev.Level == 'T' {
-		return ev, false
-	}
-	switch {
-	case reBind().MatchString(text):
-		ev.Kind = LogBind
-	case reAlloc().MatchString(text):
-		ev.Kind = LogAlloc
-	case reDevice().MatchString(text):
-		ev.Kind = LogDevice
-	case reAbort().MatchString(text):
-		ev.Kind, ev.NaNAbort = LogAbort, strings.Contains(text, "NaN logits")
-	case reThrow().MatchString(text):
-		ev.Kind = LogAbort
-	case ev.Level == 0 && reTiming().MatchString(text):
-		ev.Kind = LogTiming // the bare continuation lines of 2025
-	default:
-		m := reSample().FindStringSubmatch(text)
-		if m == nil {
-			return ev, false
-		}
-		ev.Kind, ev.NaNAbort = LogAbort, strings.Contains(m[1]+m[2], "nan")
+	var ev LogEvent
+	if !ev.parse(line) {
+		return LogEvent{}, false
 	}
 	return ev, true
 }
 
-func parseNaN(text string) *NaNGuard {
-	if !strings.Contains(text, "HRX returned NaN logits") {
-		return nil
+// parse fills an event that is zero. Where it returns false the event holds
+// whatever was read, and the kind logHead if the line begins a timing.
+func (ev *LogEvent) parse(line string) bool {
+	ev.Slot, ev.Task = -1, -1
+	if strings.IndexByte(line, 0x1b) >= 0 {
+		line = withoutColour(line)
 	}
-	if m := reNaN2().FindStringSubmatch(text); m != nil {
-		return &NaNGuard{Count: atoi(m[1]), Of: atoi(m[2]), First: atoi(m[3]), Last: atoi(m[4]),
-			Contiguous: m[5] == "yes", Continuing: m[6] == "yes"}
+	for line != "" && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
 	}
-	if m := reNaN1().FindStringSubmatch(text); m != nil {
-		i := atoi(m[1])
-		return &NaNGuard{Count: 1, First: i, Last: i, Contiguous: true}
+	if line == "" {
+		return false
 	}
-	if reNaN0().MatchString(text) {
-		return &NaNGuard{}
+	if line[0] == '{' {
+		return ev.parseJSON(line)
 	}
-	return nil
+	text := ev.prefixes(line)
+	ev.Detail = strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(text, "slot "); ok {
+		return ev.slotLine(rest)
+	}
+	if rest, ok := strings.CutPrefix(text, "srv "); ok && ev.serverLine(rest) {
+		return true
+	}
+	return ev.otherLine(text)
 }
 
-// parseJSONLine reads the log lines of early 2024.
-func parseJSONLine(line string) (LogEvent, bool) {
-	ev := LogEvent{Slot: -1, Task: -1}
-	var in struct {
-		Level string `json:"level"`
-		Msg   string `json:"msg"`
-		Slot  *int   `json:"slot_id"`
-		Task  *int   `json:"task_id"`
+// prefixes takes off `[port] ` and `minutes.seconds.milliseconds.microseconds level `.
+func (ev *LogEvent) prefixes(line string) string {
+	if line[0] == '[' {
+		port, rest, ok := cutNumber(line[1:])
+		if rest, closed := strings.CutPrefix(rest, "] "); ok && closed {
+			ev.Router, line = port, rest
+		}
 	}
-	if json.Unmarshal([]byte(line), &in) != nil || in.Msg == "" {
-		return ev, false
+	// The minutes are not padded, the rest is: 367.05.963.920 E
+	const rest = len(".05.963.920 E ")
+	n := digits(line)
+	if n == 0 || n > 9 || len(line) < n+rest {
+		return line
 	}
-	if in.Level != "" {
-		ev.Level = in.Level[0]
+	p := line[n : n+rest]
+	if p[0] != '.' || p[3] != '.' || p[7] != '.' || p[11] != ' ' || p[13] != ' ' || p[12] < 'A' || p[12] > 'Z' {
+		return line
 	}
-	ev.Detail = in.Msg
-	if in.Slot == nil {
-		return ev.otherLine(in.Msg)
+	if digits(p[1:3]) != 2 || digits(p[4:7]) != 3 || digits(p[8:11]) != 3 {
+		return line
 	}
-	ev.Slot = *in.Slot
-	if in.Task != nil {
-		ev.Task = *in.Task
-	}
-	return ev.slotText(in.Msg)
+	ev.Timed, ev.Level = true, p[12]
+	ev.Time = time.Duration(number(line[:n]))*time.Minute + time.Duration(number(p[1:3]))*time.Second +
+		time.Duration(number(p[4:7]))*time.Millisecond + time.Duration(number(p[8:11]))*time.Microsecond
+	return line[n+rest:]
 }
 
-// atoi reads digits that a pattern has matched; what does not fit is 0.
-func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 0
+// slotLine reads what follows "slot ": `function: id  1 | task 2 | text`.
+func (ev *LogEvent) slotLine(s string) bool {
+	text, ok := ev.slotHead(s)
+	return ok && ev.slotText(text)
+}
+
+// slotHead reads slot and task and returns the text behind them.
+func (ev *LogEvent) slotHead(s string) (string, bool) {
+	at := strings.Index(s, ": id ")
+	if at < 0 {
+		return "", false
 	}
-	return n
+	name := strings.TrimLeft(s[:at], " \t")
+	if name == "" || strings.ContainsAny(name, " \t") {
+		return "", false
+	}
+	slot, s, ok := cutNumber(trimSpaces(s[at+len(": id "):]))
+	if !ok {
+		return "", false
+	}
+	if s, ok = strings.CutPrefix(s, " | task "); !ok {
+		return "", false
+	}
+	task, s, ok := cutSigned(s)
+	if !ok {
+		return "", false
+	}
+	if s, ok = strings.CutPrefix(s, " |"); !ok {
+		return "", false
+	}
+	ev.Slot, ev.Task = slot, task
+	return trimSpaces(s), true
+}
+
+// serverLine reads what follows "srv ": `function: text`, what the server says
+// of itself and of the whole.
+func (ev *LogEvent) serverLine(s string) bool {
+	name, text, ok := strings.Cut(trimSpaces(s), ": ")
+	if !ok || name == "" || strings.ContainsAny(name, " \t") {
+		return false
+	}
+	switch {
+	case strings.HasPrefix(text, "initializing"):
+		return ev.startup(text)
+	case name == "log_server_r":
+		return ev.served(text)
+	case name == "send_error":
+		return ev.sentError(text)
+	case strings.HasPrefix(text, "cancel task, id_task = "):
+		return ev.cancel(text[len("cancel task, id_task = "):])
+	case strings.HasPrefix(text, "purging slot "):
+		return ev.purge(text[len("purging slot "):])
+	case strings.HasPrefix(text, " - cache state: "):
+		return ev.cache(text[len(" - cache state: "):])
+	case text == "all slots are idle":
+		ev.Kind = LogIdle
+		return true
+	}
+	return false
+}
+
+func (ev *LogEvent) cancel(s string) bool {
+	task, _, ok := cutNumber(s)
+	if ok {
+		ev.Kind, ev.Task = LogCancel, task
+	}
+	return ok
+}
+
+// purge reads what follows in `purging slot 0 with 1907 tokens`.
+func (ev *LogEvent) purge(s string) bool {
+	slot, s, ok := cutNumber(s)
+	tokens, _, also := cutNumber(strings.TrimPrefix(s, " with "))
+	if ok && also {
+		ev.Kind, ev.Slot, ev.Tokens = LogPurge, slot, tokens
+	}
+	return ok && also
+}
+
+// cache reads what follows in ` - cache state: 6 prompts, 0.044 MiB (limits: …`.
+func (ev *LogEvent) cache(s string) bool {
+	entries, s, ok := cutNumber(s)
+	mib, _, also := cutFloat(strings.TrimPrefix(s, " prompts, "))
+	if ok && also {
+		ev.Kind, ev.Entries, ev.MiB = LogCache, entries, mib
+	}
+	return ok && also
+}
+
+// startup reads `initializing, n_slots = 4, n_ctx_slot = 8192, kv_unified = 'true'`
+// and the older `initializing slots, n_slots = 2`.
+func (ev *LogEvent) startup(text string) bool {
+	s := strings.TrimPrefix(text[len("initializing"):], " slots")
+	s, ok := strings.CutPrefix(s, ", n_slots = ")
+	if !ok {
+		return false
+	}
+	if ev.Slots, s, ok = cutNumber(s); !ok {
+		return false
+	}
+	ev.Kind = LogStartup
+	if rest, found := strings.CutPrefix(s, ", n_ctx_slot = "); found {
+		ev.Context, s, _ = cutNumber(rest)
+	}
+	ev.KVUnified = strings.HasPrefix(s, ", kv_unified = 'true'")
+	return true
+}
+
+// served reads `done request: POST /completion 127.0.0.1 200`. A path may hold
+// anything, spaces too, so it is what stands between its neighbours.
+func (ev *LogEvent) served(text string) bool {
+	s, ok := strings.CutPrefix(strings.TrimPrefix(text, "done "), "request: ")
+	if !ok {
+		return false
+	}
+	last := strings.LastIndexByte(s, ' ')
+	first := strings.IndexByte(s, ' ')
+	if first < 1 || last <= first {
+		return false
+	}
+	status, rest, ok := cutNumber(s[last+1:])
+	remote := strings.LastIndexByte(s[:last], ' ')
+	if !ok || rest != "" || remote <= first {
+		return false
+	}
+	ev.Kind, ev.Path, ev.Status = LogHTTP, s[first+1:remote], status
+	return true
+}
+
+// sentError reads `task id = 12, error: Context size has been exceeded.`
+func (ev *LogEvent) sentError(text string) bool {
+	s, ok := strings.CutPrefix(text, "task id = ")
+	if !ok {
+		return false
+	}
+	task, s, ok := cutSigned(s)
+	if !ok {
+		return false
+	}
+	message, ok := strings.CutPrefix(s, ", error: ")
+	if !ok {
+		return false
+	}
+	ev.Kind, ev.Task, ev.Detail = LogError, task, message
+	if strings.HasPrefix(message, "Context size has been exceeded") {
+		ev.Kind = LogContext
+	}
+	return true
 }
