@@ -30,6 +30,7 @@ const (
 
 type openRecord struct {
 	Schema         int    `json:"schema"`
+	Run            string `json:"run"` // names this run among all: part of the names of its scopes
 	PlanFileSHA256 string `json:"plan_file_sha256"`
 	PlanSHA256     string `json:"plan_sha256"`
 	Package        string `json:"package"`

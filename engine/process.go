@@ -233,7 +233,7 @@ const killPatience = 30 * time.Second
 
 // Members lists what lives of the group and in the cage.
 func (p *Process) Members() []int {
-	pids := append(groupMembers("/proc", p.pid), p.caged()...)
+	pids := append(GroupMembers("/proc", p.pid), p.caged()...)
 	slices.Sort(pids)
 	return slices.Compact(pids)
 }

@@ -48,8 +48,9 @@ func (w *watcher) dismiss() {
 	w.cmd = nil
 }
 
-// groupMembers lists the processes of a group that are not dead yet.
-func groupMembers(proc string, group int) []int {
+// GroupMembers lists the processes of a group that are not dead yet. proc is
+// /proc outside tests.
+func GroupMembers(proc string, group int) []int {
 	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
 	if err != nil {
 		return nil

@@ -80,7 +80,7 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 			if err := p.Stop(t.Context(), 100*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if left := groupMembers("/proc", p.PID()); len(left) > 0 {
+			if left := GroupMembers("/proc", p.PID()); len(left) > 0 {
 				t.Errorf("still there: %v", left)
 			}
 			if err := p.Stop(t.Context(), time.Millisecond); err != nil {
@@ -106,10 +106,10 @@ func TestGroupDiesWithUs(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the runner said %q", line[:n])
 	}
-	waitFor(t, "child and grandchild", func() bool { return len(groupMembers("/proc", group)) == 2 })
+	waitFor(t, "child and grandchild", func() bool { return len(GroupMembers("/proc", group)) == 2 })
 	runner.Process.Kill()
 	runner.Wait()
-	waitFor(t, "the end of the group", func() bool { return len(groupMembers("/proc", group)) == 0 })
+	waitFor(t, "the end of the group", func() bool { return len(GroupMembers("/proc", group)) == 0 })
 }
 
 func TestExitStatus(t *testing.T) {

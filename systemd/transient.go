@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
@@ -106,6 +107,22 @@ func (m *Manager) ScopeGroup(ctx context.Context, name string) (string, error) {
 	}
 	path, _ := group.(string)
 	return path, nil
+}
+
+// Scopes lists the loaded scopes whose names fit a pattern such as soak-*.
+func (m *Manager) Scopes(ctx context.Context, pattern string) ([]string, error) {
+	units, err := m.list(ctx, "ListUnitsByPatterns", []string{}, []string{pattern})
+	if err != nil {
+		return nil, fmt.Errorf("list the scopes %s: %w", pattern, err)
+	}
+	var names []string
+	for _, u := range units {
+		if strings.HasSuffix(u.Name, ".scope") {
+			names = append(names, u.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // KillUnit sends a signal to every process of a unit. One that is gone is no error.
