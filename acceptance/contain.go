@@ -85,7 +85,9 @@ func (c *scopeCage) Kill() error {
 const killPatience = 30 * time.Second
 
 // bootID names one boot of the host.
-func bootID(root string) string { return firstLine(filepath.Join(root, "proc/sys/kernel/random/boot_id")) }
+func bootID(root string) string {
+	return firstLine(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+}
 
 // endLeftovers ends what a runner that died has left behind: the scopes of the
 // run by their name, and the groups of processes that the ledger names, if the

@@ -100,7 +100,7 @@ func TestRealServerStopsUnderLoad(t *testing.T) {
 	if err := <-asked; err == nil {
 		t.Log("the answer came before the end")
 	}
-	if left := groupMembers("/proc", s.PID()); len(left) > 0 {
+	if left := GroupMembers("/proc", s.PID()); len(left) > 0 {
 		t.Errorf("still there: %v", left)
 	}
 }
