@@ -2,22 +2,21 @@ package engine
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
-// An Answer is one reply to a completion. Raw is what came over the wire; the
-// other fields are read from it as far as it could be read.
+// An Answer is one reply to a completion. Raw is what came after the header,
+// with the chunks of the transfer put together; the other fields are read from
+// it as far as it could be read.
 type Answer struct {
 	Status          int
 	Raw             []byte
-	Content         string
+	Content         string  // of chats, what the model thought comes first
 	Tokens          []Token // one an entry of the log-probabilities; empty if none came
 	TokenIDs        []int   // with CompletionRequest.ReturnTokens
 	SlotID          int     // -1 if the reply names none
@@ -27,10 +26,20 @@ type Answer struct {
 	StoppedAtLimit  bool // ended because n_predict was reached
 	ProbsAsked      bool // the request asked for log-probabilities
 
-	decodeErr  error
-	inBand     string // the error object of a reply that says 200
-	contentAt  int    // where the content's bytes stand in Raw, still escaped
-	contentEnd int
+	Streamed   bool          // Raw is server-sent events
+	Events     int           // of a stream, comments and the end mark not counted
+	FirstToken time.Duration // from the end of sending to the first event that has a token; 0: not a stream, or none came
+	Cut        bool          // the stream ended in the middle of an event or without its end mark
+	InBand     string        // the error inside a reply that says 200
+
+	known     bool      // there was a field of an answer
+	ended     bool      // the end mark came
+	decodeErr error     // the first text that is no JSON, or not that of an answer
+	decodeRaw []byte    // that text
+	contentAt int       // where the bytes of the last content stand in Raw, still escaped
+	contentTo int       //
+	text      []byte    // Content as it grows
+	values    []float64 // what Logprob points into
 }
 
 // errNotAnAnswer is the fault of a JSON reply that holds no field of an answer.
@@ -38,144 +47,64 @@ var errNotAnAnswer = errors.New("the reply has no field of an answer")
 
 // A Token is one generated token with its log-probability.
 type Token struct {
-	ID      int
+	ID      int // -1 where the API tells none
 	Text    string
 	Bytes   []byte
 	Logprob *float64 // nil: JSON null or out of range, so not finite
-	// Alternatives counts the other candidates whose log-probability came back
-	// as null.
+	// NullAlternatives counts the other candidates whose log-probability came
+	// back as null.
 	NullAlternatives int
+	// TopGap is the distance between the two largest log-probabilities among
+	// the candidates; nil if the reply names fewer than two that are finite.
+	TopGap *float64
 }
 
-// rawToken is an entry of completion_probabilities or of an OpenAI-shaped
-// logprobs.content. A missing logprob tells nothing, a null one tells NaN.
-type rawToken struct {
-	ID      int             `json:"id"`
-	Token   string          `json:"token"`
-	Bytes   []int           `json:"bytes"`
-	Logprob json.RawMessage `json:"logprob"`
-	Top     []struct {
-		Logprob json.RawMessage `json:"logprob"`
-	} `json:"top_logprobs"`
-}
-
-// ParseAnswer reads a reply. It takes the shapes of /completion and of the
-// OpenAI-compatible paths. It never fails: what cannot be read is a fault of
-// the Answer.
+// ParseAnswer reads a reply: that of /completion or of an OpenAI-compatible
+// path, whole or as server-sent events, which it tells apart by the first
+// bytes. It never fails: what cannot be read is a fault of the Answer.
 func ParseAnswer(status int, raw []byte, probsAsked bool) *Answer {
-	a := &Answer{Status: status, Raw: raw, SlotID: -1, ProbsAsked: probsAsked}
-	a.contentAt, a.contentEnd = rawContent(raw)
-	var body struct {
-		Content         *string    `json:"content"`
-		Tokens          []int      `json:"tokens"`
-		SlotID          *int       `json:"id_slot"`
-		TokensPredicted int        `json:"tokens_predicted"`
-		TokensEvaluated int        `json:"tokens_evaluated"`
-		Truncated       bool       `json:"truncated"`
-		StopType        string     `json:"stop_type"`
-		StoppedLimit    bool       `json:"stopped_limit"`
-		Probs           []rawToken `json:"completion_probabilities"`
-		Choices         []struct {
-			Text    string `json:"text"`
-			Message struct {
-				Content   string `json:"content"`
-				Reasoning string `json:"reasoning_content"`
-			} `json:"message"`
-			Logprobs *struct {
-				Content []rawToken `json:"content"`
-			} `json:"logprobs"`
-			FinishReason string `json:"finish_reason"`
-		} `json:"choices"`
-		Usage struct {
-			Completion int `json:"completion_tokens"`
-			Prompt     int `json:"prompt_tokens"`
-		} `json:"usage"`
-		Error json.RawMessage `json:"error"`
-	}
-	if !json.Valid(raw) {
-		a.decodeErr = json.Unmarshal(raw, &struct{}{})
-		return a
-	}
-	if a.decodeErr = json.Unmarshal(raw, &body); a.decodeErr != nil {
-		return a
-	}
-	if status == http.StatusOK {
-		switch {
-		case body.Error != nil && string(body.Error) != "null":
-			a.inBand = excerpt(body.Error)
-		case body.Content == nil && body.Choices == nil && body.Probs == nil:
-			a.decodeErr = errNotAnAnswer
-		}
-	}
-	if body.Content != nil {
-		a.Content = *body.Content
-	}
-	a.TokenIDs, a.Truncated = body.Tokens, body.Truncated
-	a.TokensPredicted, a.TokensEvaluated = body.TokensPredicted, body.TokensEvaluated
-	a.StoppedAtLimit = body.StopType == "limit" || body.StoppedLimit
-	if body.SlotID != nil {
-		a.SlotID = *body.SlotID
-	}
-	entries := body.Probs
-	for _, c := range body.Choices {
-		a.Content += c.Text + c.Message.Reasoning + c.Message.Content
-		a.StoppedAtLimit = a.StoppedAtLimit || c.FinishReason == "length"
-		if c.Logprobs != nil {
-			entries = append(entries, c.Logprobs.Content...)
-		}
-	}
-	if len(body.Choices) > 0 {
-		a.TokensPredicted, a.TokensEvaluated = body.Usage.Completion, body.Usage.Prompt
-	}
-	for _, e := range entries {
-		if e.Logprob == nil {
-			continue // an entry without the field observed nothing
-		}
-		a.Tokens = append(a.Tokens, e.token())
-	}
+	a := newAnswer(status, probsAsked)
+	a.parse(raw)
 	return a
 }
 
-func (e rawToken) token() Token {
-	t := Token{ID: e.ID, Text: e.Token, Logprob: finite(e.Logprob)}
-	for _, b := range e.Bytes {
-		t.Bytes = append(t.Bytes, byte(b))
-	}
-	for _, other := range e.Top {
-		if other.Logprob != nil && finite(other.Logprob) == nil {
-			t.NullAlternatives++
-		}
-	}
-	return t
+func newAnswer(status int, probsAsked bool) *Answer {
+	return &Answer{Status: status, SlotID: -1, ProbsAsked: probsAsked}
 }
 
-// finite reads a JSON number; null and a number beyond float64 give nil.
-func finite(raw json.RawMessage) *float64 {
-	v, err := strconv.ParseFloat(string(bytes.TrimSpace(raw)), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
+func (a *Answer) parse(raw []byte) {
+	if isEventStream(raw) {
+		s := stream{answer: a}
+		s.feed(raw, true)
+		return
 	}
-	return &v
+	a.Raw = raw
+	a.document(raw, 0)
+	a.finish()
 }
 
-var (
-	contentKey = lazyregexp.New(`"(?:content|text)"\s*:\s*"`)
-	bareNumber = lazyregexp.New(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
-)
-
-// rawContent finds where the bytes of the content's JSON string stand. Inside
-// another string the quotes of the key would be escaped, so the first match is
-// the key.
-func rawContent(raw []byte) (from, to int) {
-	at := contentKey().FindIndex(raw)
-	if at == nil {
-		return 0, 0
+// document reads one JSON text, which stands in Raw at an offset; -1: it does
+// not stand there in one piece.
+func (a *Answer) document(text []byte, at int) {
+	d := document{a: a, at: at}
+	err := readJSON(text, d.read)
+	if err != nil && a.decodeErr == nil {
+		a.decodeErr, a.decodeRaw = err, bytes.Clone(text)
 	}
-	if end := stringEnd(raw[at[1]:]); end >= 0 {
-		return at[1], at[1] + end
+	if d.failure != "" && a.Status == http.StatusOK && a.InBand == "" {
+		a.InBand = d.failure
 	}
-	return 0, 0
 }
+
+// finish judges what only the end of a reply tells.
+func (a *Answer) finish() {
+	a.Content = string(a.text)
+	if a.Status == http.StatusOK && a.InBand == "" && !a.known && !a.Cut && a.decodeErr == nil {
+		a.decodeErr, a.decodeRaw = errNotAnAnswer, a.Raw
+	}
+}
+
+var bareNumber = lazyregexp.New(`(?i)[:,\[]\s*[-+]?(?:nan|inf|infinity)\s*[,}\]]`)
 
 // stringEnd finds the unescaped quote that ends a JSON string, or -1.
 func stringEnd(b []byte) int {

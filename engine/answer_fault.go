@@ -15,8 +15,9 @@ const (
 	FaceNotObserved = "not-observed" // tokens came, log-probabilities were asked for and did not
 	FaceUTF8        = "utf8"         // invalid UTF-8 in the raw bytes
 	FaceJSON        = "json"         // the body is not JSON
-	FaceFormat      = "format"       // 500: the server could not parse its own output
-	FaceStatus      = "status"       // any other status than 200, or an error inside a 200
+	FaceFormat      = "format"       // the server could not parse its own output
+	FaceStatus      = "status"       // any other status than 200
+	FaceInBand      = "in-band"      // an error inside a 200
 	FaceContext     = "context"      // the slots' shared context was too small for what was asked
 	FaceLoading     = "loading"      // 503 while the model loads
 )
@@ -48,17 +49,20 @@ func (a *Answer) Faults() []AnswerFault {
 		add(FaceUTF8, "invalid UTF-8 at byte %d of %d: % x", at, len(a.Raw), window(a.Raw, at))
 	}
 	if a.Status == http.StatusOK && a.decodeErr != nil {
-		add(FaceJSON, "%v: %s", a.decodeErr, excerpt(a.Raw))
+		add(FaceJSON, "%v: %s", a.decodeErr, excerpt(a.decodeRaw))
 	}
-	if a.inBand != "" {
-		add(statusFace(a.Status, a.Raw), "status 200 with an error inside: %s", a.inBand)
+	if a.InBand != "" {
+		add(inBandFace(a.InBand), "status 200 with an error inside: %s", excerpt([]byte(a.InBand)))
 	}
 	if a.Status != http.StatusOK {
 		add(statusFace(a.Status, a.Raw), "status %d: %s", a.Status, excerpt(a.Raw))
 	}
 	if a.Status == http.StatusOK && a.decodeErr == nil && a.ProbsAsked &&
-		a.TokensPredicted > 0 && len(a.Tokens) == 0 {
+		(a.TokensPredicted > 0 || a.Content != "") && len(a.Tokens) == 0 {
 		add(FaceNotObserved, "%d tokens predicted and no log-probability among them", a.TokensPredicted)
+	}
+	if a.Cut && a.InBand == "" {
+		add(FaceTransport, "the stream ended too early, after %d events: …%q", a.Events, a.Raw[max(0, len(a.Raw)-80):])
 	}
 	return faults
 }
@@ -81,7 +85,7 @@ func (a *Answer) nanFaults(add func(face, format string, args ...any)) {
 		add(FaceNaN, "null log-probability: %d alternatives of %d tokens", alternatives, len(a.Tokens))
 	}
 	if a.decodeErr != nil {
-		if m := bareNumber().Find(withoutStrings(a.Raw)); m != nil {
+		if m := bareNumber().Find(withoutStrings(a.decodeRaw)); m != nil {
 			add(FaceNaN, "a number that is not finite in the JSON: %q", m)
 		}
 	}
@@ -94,9 +98,9 @@ func (a *Answer) invalidUTF8() int {
 		return -1
 	}
 	raw := a.Raw
-	if n := cutRune(raw[a.contentAt:a.contentEnd]); n > 0 && a.StoppedAtLimit {
+	if n := cutRune(raw[a.contentAt:a.contentTo]); n > 0 && a.StoppedAtLimit {
 		raw = bytes.Clone(raw)
-		copy(raw[a.contentEnd-n:a.contentEnd], "???")
+		copy(raw[a.contentTo-n:a.contentTo], "???")
 	}
 	for i := 0; i < len(raw); {
 		r, n := utf8.DecodeRune(raw[i:])
@@ -106,6 +110,14 @@ func (a *Answer) invalidUTF8() int {
 		i += n
 	}
 	return -1
+}
+
+// inBandFace gives an error inside a 200 the face that its text has elsewhere.
+func inBandFace(message string) string {
+	if face := statusFace(http.StatusInternalServerError, []byte(message)); face != FaceStatus {
+		return face
+	}
+	return FaceInBand
 }
 
 func statusFace(status int, body []byte) string {

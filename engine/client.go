@@ -5,22 +5,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 )
 
-// maxBody bounds what is read of one reply. A reply with 100 tokens and one
-// log-probability each is 16 kB.
-const maxBody = 64 << 20
-
-// A Client speaks to one llama-server. The zero HTTP means a client that opens
-// one connection a request, uses no proxy, follows no redirect and has no
-// time limit but the context's.
+// A Client speaks to one server by HTTP/1.1. It sends each request once: it
+// follows no redirect, uses no proxy and never tries again. What bounds a
+// request is its context alone. It may be used by several goroutines and may
+// not be copied after its first request.
 type Client struct {
 	BaseURL string // such as http://127.0.0.1:8095, with or without a final slash
-	HTTP    *http.Client
+	API     string // where Complete asks: APICompletion (also ""), APICompletions or APIChat
+	Model   string // sent on the OpenAI-compatible paths; "": none, the server has but one
+	Key     string // the server's API key; "": none
+
+	// Reuse lets a connection carry one request after another, as long as that
+	// cannot be mistaken for a fault: the server said that it keeps the
+	// connection, it has idled less than a second and is still open. It is for
+	// load at thousands of requests a second. A llama-server binds a thread to
+	// a connection until a hundred requests or five seconds of silence, so that
+	// with more workers than it has threads some would starve.
+	Reuse bool
+
+	idle idleConns
 }
 
 // HealthState is what /health says of a server that answers it.
@@ -31,20 +38,6 @@ const (
 	HealthOK      HealthState = "ok"
 	HealthLoading HealthState = "loading"
 )
-
-// CompletionRequest is the body of POST /completion, without streaming.
-// CachePrompt, Temperature and Seed are always sent, so that the server's own
-// defaults never change a measurement.
-type CompletionRequest struct {
-	Prompt       string  `json:"prompt"`
-	NPredict     int     `json:"n_predict"`
-	Temperature  float64 `json:"temperature"`
-	NProbs       int     `json:"n_probs,omitempty"` // >0 asks for log-probabilities before sampling
-	CachePrompt  bool    `json:"cache_prompt"`
-	Seed         int64   `json:"seed"`
-	ReturnTokens bool    `json:"return_tokens,omitempty"`
-	IgnoreEOS    bool    `json:"ignore_eos,omitempty"`
-}
 
 // SlotState is one row of GET /slots.
 type SlotState struct {
@@ -76,26 +69,6 @@ func (c *Client) Health(ctx context.Context) (HealthState, error) {
 		return HealthLoading, nil
 	}
 	return "", fmt.Errorf("get /health of %s: status %d: %s", c.BaseURL, status, excerpt(body))
-}
-
-// Complete sends one completion and returns whatever came back, also with a
-// status other than 200 or a body that is not JSON: the Answer's Faults tell.
-// The error is for transport alone (no connection, cut off, deadline).
-func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, error) {
-	body := struct {
-		CompletionRequest
-		Stream       bool  `json:"stream"`
-		PostSampling *bool `json:"post_sampling_probs,omitempty"`
-	}{CompletionRequest: r}
-	if r.NProbs > 0 {
-		// After sampling a NaN would read as a probability of one.
-		body.PostSampling = new(bool)
-	}
-	status, raw, err := c.do(ctx, http.MethodPost, "/completion", body)
-	if err != nil {
-		return nil, err
-	}
-	return ParseAnswer(status, raw, r.NProbs > 0), nil
 }
 
 // Slots asks GET /slots what every slot is doing.
@@ -173,52 +146,14 @@ func (c *Client) get(ctx context.Context, method, path string, in, out any) erro
 }
 
 func (c *Client) do(ctx context.Context, method, path string, in any) (int, []byte, error) {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return 0, nil, fmt.Errorf("encode request for %s: %w", path, err)
 		}
-		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.BaseURL, "/")+path, body)
-	if err != nil {
-		return 0, nil, fmt.Errorf("make request for %s of %s: %w", path, c.BaseURL, err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.GetBody = nil // the transport resends a request it can rewind
-	client := c.HTTP
-	if client == nil {
-		client = newHTTPClient()
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, nil, fmt.Errorf("%s %s: %w", strings.ToLower(method), path, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	if err != nil {
-		return 0, nil, fmt.Errorf("read reply of %s %s: %w", strings.ToLower(method), path, err)
-	}
-	if len(raw) > maxBody {
-		return 0, nil, fmt.Errorf("read reply of %s %s: more than %d bytes", strings.ToLower(method), path, maxBody)
-	}
-	return resp.StatusCode, raw, nil
-}
-
-// newHTTPClient makes the client of a zero Client.HTTP.
-func newHTTPClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			DisableKeepAlives:      true,
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: 1 << 20,
-			IdleConnTimeout:        time.Second,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return c.exchange(ctx, method, path, body, nil)
 }
 
 // excerpt quotes the beginning of a body for an error message.

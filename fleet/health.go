@@ -3,8 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -111,30 +109,7 @@ func newClient(address netip.AddrPort, key string) *engine.Client {
 			ip = netip.IPv6Loopback()
 		}
 	}
-	return &engine.Client{
-		BaseURL: "http://" + netip.AddrPortFrom(ip, address.Port()).String(),
-		HTTP: &http.Client{
-			Transport: bearer{key, &http.Transport{
-				DisableKeepAlives: true, DisableCompression: true,
-				DialContext: (&net.Dialer{Timeout: quickAnswer}).DialContext,
-			}},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
-}
-
-// bearer adds the key that a server was started with.
-type bearer struct {
-	key  string
-	next http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.key != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.key)
-	}
-	return b.next.RoundTrip(r)
+	return &engine.Client{BaseURL: "http://" + netip.AddrPortFrom(ip, address.Port()).String(), Key: key}
 }
 
 // apiKey finds the key that llama-server asks of its clients in how it was started, "" for none.

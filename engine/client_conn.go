@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxBody bounds what is read of one reply. A reply with 100 tokens and one
+	// log-probability each is 16 kB.
+	maxBody = 64 << 20
+
+	// maxHeader bounds the header of a reply.
+	maxHeader = 1 << 20
+
+	// maxIdle is how long a connection may wait for its next request. Servers
+	// close one after five seconds; a request that is sent at that moment would
+	// look like a fault.
+	maxIdle = time.Second
+)
+
+// A conn is one connection to the server.
+type conn struct {
+	net.Conn
+	limit io.LimitedReader // over Conn, for the header
+	r     *bufio.Reader    // over limit
+	timer *time.Timer      // ends the connection when it has idled too long
+	head  []byte           // reused
+}
+
+// idleConns are the connections that wait for a request, the last used last.
+type idleConns struct {
+	mu   sync.Mutex
+	free []*conn
+}
+
+// exchange sends one request and reads the reply. Nothing is ever sent twice.
+// Without a reply's header the status is 0; with an error after it the body is
+// what had come. first, if given, watches the body come.
+func (c *Client) exchange(ctx context.Context, method, path string, body []byte, first *firstToken) (status int, raw []byte, err error) {
+	host, prefix, err := c.address()
+	if err != nil {
+		return 0, nil, err
+	}
+	what := strings.ToLower(method) + " " + c.BaseURL + path
+	fail := func(doing string, err error) error {
+		if ctx.Err() != nil {
+			err = ctx.Err() // the connection's own error is only how the end of the context shows
+		}
+		return fmt.Errorf("%s: %s: %w", what, doing, err)
+	}
+	conn, err := c.conn(ctx, host)
+	if err != nil {
+		return 0, nil, fail("connect", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	keep := false
+	defer func() {
+		if stop() && keep {
+			c.idle.put(conn)
+			return
+		}
+		_ = conn.Close()
+	}()
+	// A server may refuse a request before it has read all of it and close the
+	// connection, so that its answer is read even if sending failed.
+	sendErr := conn.send(c, method, host, prefix+path, body)
+	if first != nil {
+		first.sent = time.Now()
+	}
+	resp, err := conn.readHeader(method)
+	if err != nil {
+		if sendErr != nil {
+			return 0, nil, fail("send", sendErr)
+		}
+		return 0, nil, fail("wait for an answer", err)
+	}
+	raw, err = readBody(resp, first)
+	if err != nil {
+		return resp.StatusCode, raw, fail(fmt.Sprintf("read the answer, status %d, after %d bytes", resp.StatusCode, len(raw)), err)
+	}
+	keep = c.Reuse && sendErr == nil && !resp.Close && conn.r.Buffered() == 0
+	return resp.StatusCode, raw, nil
+}
+
+// address takes the base URL apart.
+func (c *Client) address() (host, prefix string, err error) {
+	rest, plain := strings.CutPrefix(c.BaseURL, "http://")
+	host, prefix, _ = strings.Cut(rest, "/")
+	if prefix = strings.TrimSuffix(prefix, "/"); prefix != "" {
+		prefix = "/" + prefix
+	}
+	if !plain || host == "" || strings.ContainsAny(c.BaseURL, " \t\r\n?#@") {
+		return "", "", fmt.Errorf("server address %q: want one such as http://127.0.0.1:8080", c.BaseURL)
+	}
+	if strings.ContainsAny(c.Key, "\r\n") {
+		return "", "", errors.New("the API key has a line break")
+	}
+	return host, prefix, nil
+}
+
+// conn gives a connection: one that idles and is still good, else a new one.
+func (c *Client) conn(ctx context.Context, host string) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for known := c.idle.take(); known != nil; known = c.idle.take() {
+		if known.quiet() {
+			return known, nil
+		}
+		_ = known.Close()
+	}
+	if _, port, _ := strings.Cut(host[strings.LastIndexByte(host, ']')+1:], ":"); port == "" {
+		host = strings.TrimSuffix(host, ":") + ":80"
+	}
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	made := &conn{Conn: nc}
+	made.limit.R = nc
+	made.r = bufio.NewReader(&made.limit)
+	return made, nil
+}
+
+// take gives the connection that was used last, nil if none is left.
+func (i *idleConns) take() *conn {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for len(i.free) > 0 {
+		last := len(i.free) - 1
+		c := i.free[last]
+		i.free[last] = nil
+		i.free = i.free[:last]
+		if c.timer.Stop() {
+			return c
+		}
+	}
+	return nil
+}
+
+func (i *idleConns) put(c *conn) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if c.timer == nil {
+		c.timer = time.AfterFunc(maxIdle, func() { i.drop(c) })
+	} else {
+		c.timer.Reset(maxIdle)
+	}
+	i.free = append(i.free, c)
+}
+
+// drop closes a connection that has idled too long.
+func (i *idleConns) drop(c *conn) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for n, other := range i.free {
+		if other == c {
+			i.free = append(i.free[:n], i.free[n+1:]...)
+			break
+		}
+	}
+	_ = c.Close()
+}
+
+// quiet tells whether a connection is open and nothing has come unasked: the
+// server may have ended, or closed it.
+func (c *conn) quiet() bool {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	quiet := false
+	var b [1]byte
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = n < 0 && (errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EWOULDBLOCK))
+		return true
+	})
+	return err == nil && quiet
+}
+
+// send writes a request. The body is not copied.
+func (c *conn) send(client *Client, method, host, path string, body []byte) error {
+	h := append(c.head[:0], method...)
+	h = append(append(h, ' '), path...)
+	h = append(append(h, " HTTP/1.1\r\nHost: "...), host...)
+	h = append(h, "\r\nUser-Agent: 1bit\r\n"...)
+	if client.Key != "" {
+		h = append(append(append(h, "Authorization: Bearer "...), client.Key...), "\r\n"...)
+	}
+	if !client.Reuse {
+		h = append(h, "Connection: close\r\n"...)
+	}
+	if body != nil {
+		h = append(h, "Content-Type: application/json\r\nContent-Length: "...)
+		h = append(strconv.AppendInt(h, int64(len(body)), 10), "\r\n"...)
+	}
+	c.head = append(h, "\r\n"...)
+	if len(body) <= 4<<10 {
+		c.head = append(c.head, body...)
+		_, err := c.Conn.Write(c.head)
+		return err
+	}
+	pieces := net.Buffers{c.head, body}
+	_, err := pieces.WriteTo(c.Conn)
+	return err
+}
+
+// errHeader says that a reply's header is too long.
+var errHeader = fmt.Errorf("the header of the answer has more than %d bytes", maxHeader)
+
+// readHeader reads the header of the reply, after any that only say that one
+// will come.
+func (c *conn) readHeader(method string) (*http.Response, error) {
+	c.limit.N = maxHeader
+	for {
+		resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
+		switch {
+		case err != nil && c.limit.N <= 0:
+			return nil, errHeader
+		case err != nil:
+			return nil, err
+		}
+		if resp.StatusCode >= 200 {
+			c.limit.N = 1 << 62
+			return resp, nil
+		}
+	}
+}
+
+// readBody reads all of a reply's body.
+func readBody(resp *http.Response, first *firstToken) ([]byte, error) {
+	size := int64(4 << 10)
+	if n := resp.ContentLength; n > maxBody {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
+	} else if n >= 0 {
+		size = n
+	}
+	raw := make([]byte, 0, min(size, 1<<20)+1)
+	for {
+		if len(raw) == cap(raw) {
+			raw = append(raw, 0)[:len(raw)]
+		}
+		n, err := resp.Body.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
+		if n > 0 {
+			first.look(raw)
+		}
+		switch {
+		case err == io.EOF:
+			return raw, nil
+		case err != nil:
+			return raw, err
+		case len(raw) > maxBody:
+			return raw, fmt.Errorf("the answer has more than %d bytes", maxBody)
+		}
+	}
+}

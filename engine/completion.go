@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The paths that take a completion.
+const (
+	APICompletion  = "completion"       // llama-server's own /completion
+	APICompletions = "completions"      // OpenAI-compatible /v1/completions
+	APIChat        = "chat_completions" // OpenAI-compatible /v1/chat/completions; the prompt is the one message
+)
+
+// CompletionRequest is one completion, on whichever path. CachePrompt,
+// Temperature and Seed are always sent, so that the server's own defaults never
+// change a measurement.
+type CompletionRequest struct {
+	Prompt       string
+	NPredict     int
+	Temperature  float64
+	NProbs       int // >0 asks for log-probabilities before sampling, of that many candidates
+	CachePrompt  bool
+	Seed         int64
+	ReturnTokens bool // ids of the tokens; only /completion has them
+	IgnoreEOS    bool
+	Stream       bool // take the answer as server-sent events
+}
+
+// nativeBody is the body of POST /completion.
+type nativeBody struct {
+	Prompt       string  `json:"prompt"`
+	NPredict     int     `json:"n_predict"`
+	Temperature  float64 `json:"temperature"`
+	NProbs       int     `json:"n_probs,omitempty"`
+	CachePrompt  bool    `json:"cache_prompt"`
+	Seed         int64   `json:"seed"`
+	ReturnTokens bool    `json:"return_tokens,omitempty"`
+	IgnoreEOS    bool    `json:"ignore_eos,omitempty"`
+	Stream       bool    `json:"stream"`
+	PostSampling *bool   `json:"post_sampling_probs,omitempty"`
+}
+
+// openAIBody is the body of the OpenAI-compatible paths. CachePrompt and
+// IgnoreEOS are llama-server's; others ignore them.
+type openAIBody struct {
+	Model         string         `json:"model,omitempty"`
+	Prompt        *string        `json:"prompt,omitempty"`
+	Messages      []chatMessage  `json:"messages,omitempty"`
+	MaxTokens     int            `json:"max_tokens"`
+	Temperature   float64        `json:"temperature"`
+	Seed          int64          `json:"seed"`
+	Logprobs      any            `json:"logprobs,omitempty"` // a number for completions, true for chats
+	TopLogprobs   int            `json:"top_logprobs,omitempty"`
+	Stream        bool           `json:"stream"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
+	CachePrompt   bool           `json:"cache_prompt"`
+	IgnoreEOS     bool           `json:"ignore_eos,omitempty"`
+}
+
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// body gives the path and the body of a request by an API.
+func (r CompletionRequest) body(api, model string) (path string, body any, err error) {
+	if api == APICompletion || api == "" {
+		b := nativeBody{
+			Prompt: r.Prompt, NPredict: r.NPredict, Temperature: r.Temperature, NProbs: r.NProbs, CachePrompt: r.CachePrompt,
+			Seed: r.Seed, ReturnTokens: r.ReturnTokens, IgnoreEOS: r.IgnoreEOS, Stream: r.Stream,
+		}
+		if r.NProbs > 0 {
+			// After sampling a NaN would read as a probability of one.
+			b.PostSampling = new(bool)
+		}
+		return "/completion", &b, nil
+	}
+	b := openAIBody{
+		Model: model, MaxTokens: r.NPredict, Temperature: r.Temperature, Seed: r.Seed, Stream: r.Stream,
+		CachePrompt: r.CachePrompt, IgnoreEOS: r.IgnoreEOS,
+	}
+	if r.Stream {
+		b.StreamOptions = &streamOptions{IncludeUsage: true}
+	}
+	switch api {
+	case APICompletions:
+		b.Prompt = &r.Prompt
+		if r.NProbs > 0 {
+			b.Logprobs = r.NProbs
+		}
+		return "/v1/completions", &b, nil
+	case APIChat:
+		b.Messages = []chatMessage{{Role: "user", Content: r.Prompt}}
+		if r.NProbs > 0 {
+			b.Logprobs, b.TopLogprobs = true, r.NProbs
+		}
+		return "/v1/chat/completions", &b, nil
+	}
+	return "", nil, fmt.Errorf("no API called %q: there are %s, %s and %s", api, APICompletion, APICompletions, APIChat)
+}
+
+// encode writes JSON as it is meant for a server: '<' and the like are not
+// escaped.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Complete sends one completion and returns whatever came back, also with a
+// status other than 200 or a body that is not JSON: the Answer's Faults tell.
+// The error is for transport alone (no connection, cut off, deadline). With it
+// the Answer is nil, or holds what had come until then if the header had come.
+func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, error) {
+	path, v, err := r.body(c.API, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	body, err := encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode request for %s: %w", path, err)
+	}
+	var first *firstToken
+	if r.Stream {
+		first = &firstToken{stream: stream{answer: newAnswer(http.StatusOK, r.NProbs > 0)}}
+	}
+	status, raw, err := c.exchange(ctx, http.MethodPost, path, body, first)
+	if status == 0 {
+		return nil, err
+	}
+	a := ParseAnswer(status, raw, r.NProbs > 0)
+	if first != nil {
+		a.FirstToken = first.after
+	}
+	return a, err
+}
+
+// firstToken measures when the first token of a stream comes.
+type firstToken struct {
+	stream stream
+	sent   time.Time
+	after  time.Duration // 0: not yet
+}
+
+// look reads what has come until now.
+func (f *firstToken) look(raw []byte) {
+	if f != nil && f.after == 0 && isEventStream(raw) && f.stream.feed(raw, false) {
+		f.after = time.Since(f.sent)
+	}
+}
