@@ -41,7 +41,7 @@ type prompter struct {
 	sentinels Sentinels
 	tokenize  func(ctx context.Context, text string) (int, error)
 	words     *vocabulary
-	ask       bool // the tokenizer about every prompt
+	ask       bool           // the tokenizer about every prompt
 	common    []int          // words that prompts begin with if they shall be alike
 	made      map[int]prompt // sentinels, by index
 }
@@ -64,7 +64,8 @@ func newPrompter(ctx context.Context, life PlannedLife, s Sentinels, tokenize fu
 		return nil, fmt.Errorf("measure the tokenizer: %w", err)
 	}
 	if m.load.Prompts == PromptsSharedPrefix {
-		m.common, _ = m.words.draw(random(m.load.Seed, ^uint64(0)), slices.Max(m.load.PromptTokens)/2)
+		more, _ := m.words.draw(random(m.load.Seed, ^uint64(0)), slices.Max(m.load.PromptTokens)/2)
+		m.common = append([]int{slices.Index(m.words.cost, m.words.least)}, more...)
 	}
 	for i, length := range slices.Concat(m.load.PromptTokens, s.PromptTokens) {
 		pr := m.compose(random(m.load.Seed, ^uint64(i)), i, length)
@@ -123,11 +124,12 @@ func (m *prompter) compose(rng *rand.Rand, number, target int) prompt {
 	var text strings.Builder
 	if m.common != nil {
 		room-- // the nonce has a space before it
-		n, left := m.words.first(m.common, room/2)
+		share := max(room/2, min(room, m.words.least))
+		n, left := m.words.first(m.common, share)
 		for _, i := range m.common[:n] {
 			text.WriteString(m.words.words[i] + " ")
 		}
-		room -= room/2 - left
+		room -= share - left
 	}
 	text.WriteString(pr.Nonce)
 	words, left := m.words.draw(rng, room)
