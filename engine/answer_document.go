@@ -1,7 +1,5 @@
 package engine
 
-import "math"
-
 // A document is one JSON text of a reply: all of it, or one event of a stream.
 // What it says is added to the answer.
 type document struct {
@@ -137,8 +135,9 @@ func (d *document) logprobs() {
 			r.list(d.token)
 		case "token_logprobs":
 			r.list(func() {
-				v, ok := r.number()
-				d.a.Tokens = append(d.a.Tokens, Token{ID: -1, Logprob: d.finite(v, ok)})
+				if v, ok := r.number(); r.err == nil {
+					d.a.Tokens = append(d.a.Tokens, Token{ID: -1, Logprob: d.finite(v, ok)})
+				}
 			})
 		case "tokens":
 			r.list(func() {
@@ -202,7 +201,7 @@ func (d *document) token() {
 			r.skip()
 		}
 	})
-	if !told {
+	if !told || r.err != nil {
 		return
 	}
 	d.judge(&t, top)
@@ -218,7 +217,7 @@ func (d *document) judge(t *Token, top candidates) {
 
 // finite gives a log-probability, nil for one that is none.
 func (d *document) finite(v float64, ok bool) *float64 {
-	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+	if !ok {
 		return nil
 	}
 	return d.keep(v)

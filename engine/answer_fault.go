@@ -15,9 +15,8 @@ const (
 	FaceNotObserved = "not-observed" // tokens came, log-probabilities were asked for and did not
 	FaceUTF8        = "utf8"         // invalid UTF-8 in the raw bytes
 	FaceJSON        = "json"         // the body is not JSON
-	FaceFormat      = "format"       // the server could not parse its own output
-	FaceStatus      = "status"       // any other status than 200
-	FaceInBand      = "in-band"      // an error inside a 200
+	FaceFormat      = "format"       // 500: the server could not parse its own output
+	FaceStatus      = "status"       // any other status than 200, or an error inside a 200
 	FaceContext     = "context"      // the slots' shared context was too small for what was asked
 	FaceLoading     = "loading"      // 503 while the model loads
 )
@@ -52,7 +51,7 @@ func (a *Answer) Faults() []AnswerFault {
 		add(FaceJSON, "%v: %s", a.decodeErr, excerpt(a.decodeRaw))
 	}
 	if a.InBand != "" {
-		add(inBandFace(a.InBand), "status 200 with an error inside: %s", excerpt([]byte(a.InBand)))
+		add(statusFace(http.StatusInternalServerError, []byte(a.InBand)), "status 200 with an error inside: %s", excerpt([]byte(a.InBand)))
 	}
 	if a.Status != http.StatusOK {
 		add(statusFace(a.Status, a.Raw), "status %d: %s", a.Status, excerpt(a.Raw))
@@ -110,14 +109,6 @@ func (a *Answer) invalidUTF8() int {
 		i += n
 	}
 	return -1
-}
-
-// inBandFace gives an error inside a 200 the face that its text has elsewhere.
-func inBandFace(message string) string {
-	if face := statusFace(http.StatusInternalServerError, []byte(message)); face != FaceStatus {
-		return face
-	}
-	return FaceInBand
 }
 
 func statusFace(status int, body []byte) string {

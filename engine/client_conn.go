@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,24 +45,34 @@ type idleConns struct {
 	free []*conn
 }
 
+// A CutError says that a reply's header came and its body did not, or not all
+// of it.
+type CutError struct {
+	Status int
+	Raw    []byte // of the body, what came
+	Err    error
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("read the answer, status %d, after %d bytes: %v", e.Status, len(e.Raw), e.Err)
+}
+
+// Unwrap gives the connection's error, or the context's.
+func (e *CutError) Unwrap() error { return e.Err }
+
 // exchange sends one request and reads the reply. Nothing is ever sent twice.
-// Without a reply's header the status is 0; with an error after it the body is
-// what had come. first, if given, watches the body come.
+// first, if given, watches the body come.
 func (c *Client) exchange(ctx context.Context, method, path string, body []byte, first *firstToken) (status int, raw []byte, err error) {
 	host, prefix, err := c.address()
 	if err != nil {
 		return 0, nil, err
 	}
 	what := strings.ToLower(method) + " " + c.BaseURL + path
-	fail := func(doing string, err error) error {
-		if ctx.Err() != nil {
-			err = ctx.Err() // the connection's own error is only how the end of the context shows
-		}
-		return fmt.Errorf("%s: %s: %w", what, doing, err)
-	}
+	// The connection's own error is only how the end of the context shows.
+	cause := func(err error) error { return cmp.Or(ctx.Err(), err) }
 	conn, err := c.conn(ctx, host)
 	if err != nil {
-		return 0, nil, fail("connect", err)
+		return 0, nil, fmt.Errorf("%s: connect: %w", what, cause(err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	keep := false
@@ -81,13 +92,13 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	resp, err := conn.readHeader(method)
 	if err != nil {
 		if sendErr != nil {
-			return 0, nil, fail("send", sendErr)
+			return 0, nil, fmt.Errorf("%s: send: %w", what, cause(sendErr))
 		}
-		return 0, nil, fail("wait for an answer", err)
+		return 0, nil, fmt.Errorf("%s: wait for an answer: %w", what, cause(err))
 	}
 	raw, err = readBody(resp, first)
 	if err != nil {
-		return resp.StatusCode, raw, fail(fmt.Sprintf("read the answer, status %d, after %d bytes", resp.StatusCode, len(raw)), err)
+		return 0, nil, fmt.Errorf("%s: %w", what, &CutError{resp.StatusCode, raw, cause(err)})
 	}
 	keep = c.Reuse && sendErr == nil && !resp.Close && conn.r.Buffered() == 0
 	return resp.StatusCode, raw, nil

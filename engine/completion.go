@@ -122,8 +122,8 @@ func encode(v any) ([]byte, error) {
 
 // Complete sends one completion and returns whatever came back, also with a
 // status other than 200 or a body that is not JSON: the Answer's Faults tell.
-// The error is for transport alone (no connection, cut off, deadline). With it
-// the Answer is nil, or holds what had come until then if the header had come.
+// The error is for transport alone: no connection, cut off (a *CutError holds
+// what had come), the context's end.
 func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, error) {
 	path, v, err := r.body(c.API, c.Model)
 	if err != nil {
@@ -138,14 +138,14 @@ func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, er
 		first = &firstToken{stream: stream{answer: newAnswer(http.StatusOK, r.NProbs > 0)}}
 	}
 	status, raw, err := c.exchange(ctx, http.MethodPost, path, body, first)
-	if status == 0 {
+	if err != nil {
 		return nil, err
 	}
 	a := ParseAnswer(status, raw, r.NProbs > 0)
 	if first != nil {
 		a.FirstToken = first.after
 	}
-	return a, err
+	return a, nil
 }
 
 // firstToken measures when the first token of a stream comes.
