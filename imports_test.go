@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"packager/store":       {"packager", "packager/version", "packager/linkage", "engine", "engine/source", "internal"},
 	"systemd":              {"internal"},
 	"engine":               {"internal"},
+	"engine/gpu":           {"internal"},
 	"internal/atomicfile":  {},
 	"internal/lazyregexp":  {},
 	"internal/ui":          {},

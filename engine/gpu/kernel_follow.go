@@ -1,0 +1,272 @@
+package gpu
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrNoKernelLog says that the kernel's log cannot be followed. The error that wraps it says what was tried and what
+// would give it.
+var ErrNoKernelLog = errors.New("the kernel's log cannot be read")
+
+// flushAfter is how long an event may wait for more of its lines.
+const flushAfter = 500 * time.Millisecond
+
+// Follow calls f for every event of the kernel's log from now on, one at a time, until ctx ends, which is no error. It
+// reads /dev/kmsg where that is allowed, else it asks journalctl. The error wraps ErrNoKernelLog if neither can be
+// read: a gate on the kernel's log is refused then.
+func Follow(ctx context.Context, root string, f func(Event)) error {
+	log, err := openKernelLog(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	lines := make(chan logLine)
+	failed := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer close(lines)
+		failed <- log.read(ctx, lines)
+	}()
+	follow(lines, f)
+	if err := <-failed; ctx.Err() == nil && err != nil {
+		return fmt.Errorf("follow the kernel's log: %w", err)
+	}
+	return nil
+}
+
+// CanFollow tells whether Follow would work on this host; nil if so.
+func CanFollow(ctx context.Context, root string) error {
+	log, err := openKernelLog(ctx, root)
+	if err != nil {
+		return err
+	}
+	return log.Close()
+}
+
+// A logLine is a message of the kernel.
+type logLine struct {
+	text string
+	at   moment
+}
+
+// follow makes events of lines until there are no more. An event is told when its next one comes, or soon.
+func follow(lines <-chan logLine, f func(Event)) {
+	var r KernelReader
+	var timer <-chan time.Time
+	tell := func(events []Event) {
+		for _, e := range events {
+			f(e)
+		}
+	}
+	defer func() { tell(r.Flush()) }()
+	for {
+		select {
+		case l, ok := <-lines:
+			if !ok {
+				return
+			}
+			tell(r.feed(l.text, l.at))
+			switch {
+			case !r.waiting():
+				timer = nil
+			case timer == nil:
+				timer = time.After(flushAfter)
+			}
+		case <-timer:
+			timer = nil
+			tell(r.Flush())
+		}
+	}
+}
+
+// A kernelLog gives the lines that come from now on.
+type kernelLog interface {
+	read(ctx context.Context, lines chan<- logLine) error // until ctx ends
+	Close() error
+}
+
+func openKernelLog(ctx context.Context, root string) (kernelLog, error) {
+	kmsg, err := openKmsg(root)
+	if err == nil {
+		return kmsg, nil
+	}
+	journal, jerr := openJournal(ctx, root)
+	if jerr == nil {
+		return journal, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("open the kernel's log: %w", ctx.Err())
+	}
+	return nil, fmt.Errorf("%w: %w; %w: run as root, set kernel.dmesg_restrict to 0, or join the group systemd-journal or adm", ErrNoKernelLog, err, jerr)
+}
+
+// A kmsg is /dev/kmsg: every read gives one record.
+type kmsg struct {
+	*os.File
+	boot time.Time // zero: not told
+}
+
+func openKmsg(root string) (*kmsg, error) {
+	f, err := os.OpenFile(filepath.Join(root, "dev/kmsg"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil && !errors.Is(err, syscall.ESPIPE) {
+		f.Close()
+		return nil, err
+	}
+	return &kmsg{f, bootTime(root)}, nil
+}
+
+func (k *kmsg) read(ctx context.Context, lines chan<- logLine) error {
+	stop := context.AfterFunc(ctx, func() { k.Close() })
+	defer stop()
+	buf := make([]byte, 16<<10) // the kernel's own limit of a record is 8 KiB and some
+	for {
+		n, err := k.Read(buf)
+		if errors.Is(err, syscall.EPIPE) {
+			continue // records were overwritten before they were read; the next is there
+		}
+		if err != nil {
+			return err
+		}
+		for record := range strings.Lines(string(buf[:n])) {
+			if !relevant(record) {
+				continue
+			}
+			l := logLine{}
+			if l.text, l.at = message(record); l.at.clock == 'm' && !k.boot.IsZero() {
+				l.at.at = k.boot.Add(time.Duration(l.at.seconds * float64(time.Second)))
+			}
+			if !send(ctx, lines, l) {
+				return nil
+			}
+		}
+	}
+}
+
+func send(ctx context.Context, lines chan<- logLine, l logLine) bool {
+	select {
+	case lines <- l:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// bootTime is when the host was started, as /proc/stat tells.
+func bootTime(root string) time.Time {
+	for line := range strings.Lines(readText(filepath.Join(root, "proc/stat"))) {
+		if s, ok := strings.CutPrefix(line, "btime "); ok {
+			return time.Unix(int64(atoi(s)), 0)
+		}
+	}
+	return time.Time{}
+}
+
+// A journal is a running journalctl.
+type journal struct {
+	program string
+}
+
+// openJournal finds out whether journalctl shows us the kernel's lines: it ends well and shows nothing to a user who
+// may not see them.
+func openJournal(ctx context.Context, root string) (*journal, error) {
+	program := filepath.Join(root, "usr/bin/journalctl")
+	if _, err := os.Stat(program); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, "-q", "-k", "-n", "1", "-o", "json")
+	cmd.Env, cmd.WaitDelay = []string{"LC_ALL=C"}, time.Second
+	out, err := cmd.Output()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("run %s: %w", program, err)
+	case len(bytes.TrimSpace(out)) == 0:
+		return nil, fmt.Errorf("%s shows no line of the kernel", program)
+	}
+	return &journal{program}, nil
+}
+
+func (j *journal) Close() error { return nil }
+
+func (j *journal) read(ctx context.Context, lines chan<- logLine) error {
+	runtime.LockOSThread() // the death signal follows the thread that starts the child
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, j.program, "-q", "-k", "-f", "-n", "0", "-o", "json")
+	cmd.Env, cmd.WaitDelay = []string{"LC_ALL=C"}, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	rows := bufio.NewReaderSize(out, 64<<10)
+	for {
+		row, err := rows.ReadBytes('\n')
+		if l, ok := journalLine(row); ok && relevant(l.text) && !send(ctx, lines, l) {
+			break
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", j.program, err)
+	}
+	return fmt.Errorf("%s ended", j.program)
+}
+
+// journalLine reads an object of journalctl -o json. A message that is no UTF-8 comes as a list of bytes.
+func journalLine(row []byte) (logLine, bool) {
+	var o struct {
+		Message   json.RawMessage `json:"MESSAGE"`
+		Transport string          `json:"_TRANSPORT"`
+		Realtime  string          `json:"__REALTIME_TIMESTAMP"`
+	}
+	if json.Unmarshal(row, &o) != nil || o.Transport != "kernel" {
+		return logLine{}, false
+	}
+	var l logLine
+	if json.Unmarshal(o.Message, &l.text) != nil {
+		var raw []uint16
+		if json.Unmarshal(o.Message, &raw) != nil {
+			return logLine{}, false
+		}
+		b := make([]byte, len(raw))
+		for i, c := range raw {
+			b[i] = byte(c)
+		}
+		l.text = strings.ToValidUTF8(string(b), "?")
+	}
+	if us, err := strconv.ParseInt(o.Realtime, 10, 64); err == nil {
+		l.at = moment{clock: 'w', seconds: float64(us) / 1e6, at: time.UnixMicro(us)}
+	}
+	return l, true
+}
+
+// readText reads a small file; "" if it cannot.
+func readText(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
