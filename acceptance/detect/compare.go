@@ -32,7 +32,7 @@ func compare(reference, under *engine.Answer) (d difference, ok bool) {
 		return d, true
 	}
 	at := 0
-	for at < len(r) && at < len(u) && r[at].id == u[at].id {
+	for at < len(r) && at < len(u) && r[at].same(u[at]) {
 		d.drift = worst(d.drift, math.Abs(r[at].logprob-u[at].logprob))
 		at++
 	}
@@ -79,7 +79,7 @@ func comparable200(a *engine.Answer) bool {
 
 // token is a token of an answer with what is known of it.
 type token struct {
-	id      int
+	id      int // -1: not told
 	text    string
 	logprob float64 // NaN: not finite or not told
 	gap     float64
@@ -99,10 +99,7 @@ func tokens(a *engine.Answer) []token {
 	for _, id := range ids {
 		t := token{id: id, logprob: math.NaN(), gap: math.NaN()}
 		if next < len(a.Tokens) && a.Tokens[next].ID == id {
-			t.text, t.gap = a.Tokens[next].Text, gap(a.Tokens[next])
-			if p := a.Tokens[next].Logprob; p != nil {
-				t.logprob = *p
-			}
+			t.text, t.logprob, t.gap = a.Tokens[next].Text, number(a.Tokens[next].Logprob), number(a.Tokens[next].TopGap)
 			next++
 		}
 		list = append(list, t)
@@ -110,10 +107,22 @@ func tokens(a *engine.Answer) []token {
 	return list
 }
 
+func number(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+// same tells whether two tokens are one. Where the API tells no ids their texts decide.
+func (t token) same(u token) bool { return t.id == u.id && (t.id >= 0 || t.text == u.text) }
+
 func name(list []token, at int) string {
 	switch {
 	case at >= len(list):
 		return "ends"
+	case list[at].id < 0:
+		return fmt.Sprintf("has %q", list[at].text)
 	case list[at].text != "":
 		return fmt.Sprintf("has %d %q", list[at].id, list[at].text)
 	}
@@ -131,6 +140,3 @@ func firstByte(a, b string) int {
 	}
 	return n
 }
-
-// gap is the distance of the two likeliest tokens, NaN if it is not told.
-func gap(t engine.Token) float64 { return math.NaN() }

@@ -14,8 +14,8 @@ type Exchange struct {
 	Kind       string // Sentinel or ""
 	NPredict   int
 	ProbsAsked bool
-	Answer     *engine.Answer // nil: none came
-	Err        error          // why none came
+	Answer     *engine.Answer // nil: none came; with Err what had come until then
+	Err        error          // why no whole answer came
 	Deadline   bool           // none came within the deadline
 
 	faults []engine.AnswerFault // of the answer
@@ -29,7 +29,7 @@ func (x *Exchange) request() Request {
 	switch {
 	case x.Deadline:
 		r.Outcome = Deadline
-	case x.Answer == nil:
+	case x.Answer == nil || x.Err != nil:
 		r.Outcome = NoAnswer
 	default:
 		r.Status, r.Predicted, r.Observed = x.Answer.Status, x.Answer.TokensPredicted, len(x.Answer.Tokens)
@@ -74,7 +74,7 @@ type Exit struct {
 	OOMKilled bool // the kernel, or a guard of memory, killed something meanwhile
 }
 
-// An Identity is the process that listens on the server's port.
+// An Identity is the process that listens on the server's port. The zero value is one that could not be told.
 type Identity struct {
 	PID   int
 	Start uint64 // start time in clock ticks since boot, /proc/PID/stat field 22: process ids come again

@@ -21,11 +21,10 @@ func memory() face {
 		FaceInfo: FaceInfo{Name: Memory, Default: Report, Unit: UnitArm, Needs: NeedsMemory,
 			About: "the server's memory grows with every request and has not flattened, which caches do too"},
 		find: []detector{on(func(all Samples) []Finding {
-			kept := thin(afterWarmUp(all), mostSamples)
-			if len(kept) < fewestSamples {
+			x, y, ok := settled(all)
+			if !ok {
 				return nil
 			}
-			x, y := axes(kept)
 			slope := stats.TheilSen(x, y)
 			growth := slope * (x[len(x)-1] - x[0])
 			last := stats.TheilSen(x[2*len(x)/3:], y[2*len(y)/3:])
@@ -36,6 +35,25 @@ func memory() face {
 				slope, growth, x[len(x)-1]-x[0], y[len(y)-1])
 		})},
 	}
+}
+
+// GrowthPerRequest is the median growth of the server in MiB a request, after its warm-up. It is NaN where there are too
+// few samples to tell.
+func GrowthPerRequest(samples []Sample) float64 {
+	x, y, ok := settled(samples)
+	if !ok {
+		return math.NaN()
+	}
+	return stats.TheilSen(x, y)
+}
+
+// settled gives requests and MiB after the warm-up. ok is false if there are too few.
+func settled(all Samples) (x, y []float64, ok bool) {
+	kept := thin(afterWarmUp(all), mostSamples)
+	for _, s := range kept {
+		x, y = append(x, float64(s.Requests)), append(y, s.MiB)
+	}
+	return x, y, len(kept) >= fewestSamples
 }
 
 // afterWarmUp leaves out the samples of the first requests, and those that are no number.
@@ -63,11 +81,4 @@ func thin(all Samples, n int) Samples {
 		kept[i] = all[i*(len(all)-1)/(n-1)]
 	}
 	return kept
-}
-
-func axes(all Samples) (x, y []float64) {
-	for _, s := range all {
-		x, y = append(x, float64(s.Requests)), append(y, s.MiB)
-	}
-	return x, y
 }

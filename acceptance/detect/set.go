@@ -84,12 +84,16 @@ func (s *Set) Sent(id int, nonce string) {
 
 // Exchange looks at one request that has ended.
 func (s *Set) Exchange(x *Exchange) []Finding {
-	x.tenant = -1
-	if x.book = s.book; x.Answer != nil {
+	x.book, x.tenant = s.book, -1
+	if x.Answer != nil {
 		x.faults = x.Answer.Faults()
 		if s.book != nil {
 			x.tenant = s.book.Serve(x.Answer.SlotID, x.ID)
 		}
+	}
+	if x.request().Outcome != Answered {
+		// A part of an answer is broken where it ends; what is no number was none before that.
+		x.faults = slices.DeleteFunc(x.faults, func(f engine.AnswerFault) bool { return f.Face != engine.FaceNaN })
 	}
 	return s.see(x)
 }

@@ -9,9 +9,9 @@ func transport() face {
 		sees: ended,
 		find: []detector{on(func(x *Exchange) []Finding {
 			if f, cut := x.fault(anyStatus, engine.FaceTransport); cut {
-				return one(Fault, "", "%s", f.Detail)
+				return one(Fault, quote(x.Answer.Raw), "%s", f.Detail)
 			}
-			if x.Answer != nil || x.Deadline {
+			if x.request().Outcome != NoAnswer {
 				return nil
 			}
 			return one(Fault, "", "%v", x.why())
