@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"syscall"
@@ -92,14 +91,6 @@ func (a *arm) take(l line) error {
 		err = fmt.Errorf("record %d: unknown kind %q", l.Seq, l.Kind)
 	}
 	return err
-}
-
-func decode[T any](l line) (*T, error) {
-	v := new(T)
-	if err := json.Unmarshal(l.Data, v); err != nil {
-		return nil, fmt.Errorf("record %d, %s: %w", l.Seq, l.Kind, err)
-	}
-	return v, nil
 }
 
 // logged finds the first log record of a kind.

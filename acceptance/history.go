@@ -89,10 +89,8 @@ func ReadHistory(dir string) (*History, error) {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
 	h := &History{P0: p.P0}
-	for _, l := range readLedger(raw).Lines {
-		if err := h.take(l); err != nil {
-			break
-		}
+	if _, err := scanLedger(bytes.NewReader(raw), func(r *record) error { return h.take(r.line) }); err != nil {
+		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
 	if h.Identities, err = readIdentities(filepath.Join(dir, ResolvedName)); err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)

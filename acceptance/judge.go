@@ -54,7 +54,10 @@ func judge(planFile, resolved, raw []byte) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := readLedger(raw)
+	content, err := readLedger(raw)
+	if err != nil {
+		return nil, err
+	}
 	r, damage := replay(p, content)
 	v := &Verdict{
 		Plan: p.Name, PlanFileSHA256: p.FileSHA256(), PlanSHA256: sumOf(resolved), Package: r.open.Package,

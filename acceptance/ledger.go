@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,31 +20,28 @@ const LedgerName = "ledger.jsonl"
 
 // A ledger is the append-only record of a run, one JSON object a line:
 //
-//	{"seq":1,"prev":"<sum of the line before>","at":"…","kind":"request","data":{…},"sum":"<sha-256>"}
+//	{"seq":1,"at":"…","kind":"request","data":{…},"sum":"<sha-256>"}
 //
-// sum covers the line up to the comma before "sum". So a changed byte shows in
-// its own line, a line taken out, put in or moved shows in the next, and lines
-// cut off the end show by the missing closing record, which holds the number
-// of lines before it and the last sum. It guards against damage and against
-// edits in passing, not against somebody who computes the whole chain anew.
+// The sum is of the sum before (none before the first line) and of the line up
+// to the comma before "sum". So a changed byte shows in its own line; a line
+// taken out, put in or moved shows in the next; and lines cut off the end show
+// by the missing closing record, which holds the number of lines before it and
+// the last sum. It guards against damage and against edits in passing, not
+// against somebody who computes the whole chain anew.
+//
+// Times never run back within a ledger, whatever the host's clock does.
 type ledger struct {
 	mu     sync.Mutex
 	f      *os.File
 	now    func() time.Time
+	chain  *chain
 	seq    int
 	head   string
+	last   time.Time
+	buf    []byte
 	dirty  bool
 	closed bool
 	err    error // the first failure; the ledger takes nothing after it
-}
-
-// line is one line of the ledger. The order of the fields is the file's.
-type line struct {
-	Seq  int             `json:"seq"`
-	Prev string          `json:"prev"`
-	At   time.Time       `json:"at"`
-	Kind string          `json:"kind"`
-	Data json.RawMessage `json:"data"`
 }
 
 // closing is the data of the last record.
@@ -78,7 +74,45 @@ func createLedger(dir string, now func() time.Time) (*ledger, error) {
 		f.Close()
 		return nil, fmt.Errorf("create ledger: %w", err)
 	}
-	return &ledger{f: f, now: now}, nil
+	return &ledger{f: f, now: now, chain: newChain()}, nil
+}
+
+// ErrLedger says that nothing can be added to a ledger: it is closed, or its
+// chain does not hold.
+var ErrLedger = errors.New("the run cannot go on")
+
+// reopenLedger goes on with the ledger of a run that has not ended. take gets
+// every record that it holds; they are only valid during the call. What a crash
+// left of a last line is cut off; the summary's notes say so. The error wraps
+// ErrLedger if the ledger is closed or damaged. Only one process may hold a
+// ledger open for writing: the caller sees to that.
+func reopenLedger(dir string, now func() time.Time, take func(*record) error) (*ledger, *ledgerSummary, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LedgerName), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reopen ledger: %w", err)
+	}
+	l := &ledger{f: f, now: now, chain: newChain()}
+	s, err := scanLedger(f, func(r *record) error {
+		l.last = r.At
+		return take(r)
+	})
+	switch {
+	case err != nil:
+	case s.Damage != "":
+		err = fmt.Errorf("%w: its ledger is damaged: %s", ErrLedger, s.Damage)
+	case s.Closed:
+		err = fmt.Errorf("%w: it has ended", ErrLedger)
+	case s.Torn > 0:
+		if err = f.Truncate(s.Size); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("reopen ledger: %w", err)
+	}
+	l.seq, l.head = s.Records, s.Head
+	return l, s, nil
 }
 
 // append writes one record. It reaches the kernel at once, so that it outlives
@@ -100,18 +134,17 @@ func (l *ledger) write(kind string, data any) error {
 	if err != nil {
 		return fmt.Errorf("encode %s record: %w", kind, err)
 	}
-	b, err := json.Marshal(line{Seq: l.seq + 1, Prev: l.head, At: l.now(), Kind: kind, Data: raw})
-	if err != nil {
-		return fmt.Errorf("encode %s record: %w", kind, err)
+	at := l.now().Truncate(time.Microsecond)
+	if at.Before(l.last) {
+		at = l.last
 	}
-	b = b[:len(b)-1] // without the brace
-	sum := sumOf(b)
-	b = fmt.Appendf(b, ",%q:%q}\n", "sum", sum)
+	b := l.chain.appendLine(l.buf[:0], line{Seq: l.seq + 1, At: at, Kind: kind, Data: raw}, []byte(l.head))
+	l.buf = b
 	if _, err := l.f.Write(b); err != nil {
 		l.err = fmt.Errorf("append to ledger: %w", err)
 		return l.err
 	}
-	l.seq, l.head, l.dirty = l.seq+1, sum, true
+	l.seq, l.head, l.last, l.dirty = l.seq+1, string(lineSum(b[:len(b)-1])), at, true
 	return nil
 }
 
@@ -153,71 +186,4 @@ func (l *ledger) close() error {
 func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// ledgerContent is what readLedger found: the records up to the first damage.
-type ledgerContent struct {
-	Lines  []line // without the closing record
-	Closed bool
-	Notes  []string
-	Damage string // "" if the chain holds
-	Head   string
-}
-
-// readLedger reads a ledger and checks its chain. A last line that was torn by
-// a crash is dropped with a note; any other fault of the file is Damage.
-func readLedger(raw []byte) *ledgerContent {
-	c := &ledgerContent{}
-	for n := 1; len(raw) > 0; n++ {
-		text, rest, whole := bytes.Cut(raw, []byte{'\n'})
-		if !whole {
-			c.Notes = append(c.Notes, fmt.Sprintf("dropped the torn last line of the ledger (line %d, %d bytes)", n, len(text)))
-			return c
-		}
-		raw = rest
-		l, sum, err := parseLine(text)
-		switch {
-		case c.Closed:
-			c.Damage = fmt.Sprintf("line %d: a line after the closing record", n)
-		case err != nil:
-			c.Damage = fmt.Sprintf("line %d: %v", n, err)
-		case l.Seq != n || l.Prev != c.Head:
-			c.Damage = fmt.Sprintf("line %d: does not follow the line before it", n)
-		}
-		if c.Damage != "" {
-			c.Closed = false
-			return c
-		}
-		if l.Kind == recordClose {
-			var end closing
-			if err := json.Unmarshal(l.Data, &end); err != nil || end.Count != n-1 || end.Head != c.Head {
-				c.Damage = fmt.Sprintf("line %d: the closing record does not match", n)
-				return c
-			}
-			c.Closed, c.Head = true, sum
-			continue
-		}
-		c.Lines = append(c.Lines, l)
-		c.Head = sum
-	}
-	return c
-}
-
-var sumKey = []byte(`,"sum":"`)
-
-func parseLine(text []byte) (line, string, error) {
-	var l line
-	at := bytes.LastIndex(text, sumKey)
-	if at < 0 {
-		return l, "", errors.New("no sum")
-	}
-	sum := sumOf(text[:at])
-	if want := fmt.Sprintf(`,"sum":"%s"}`, sum); string(text[at:]) != want {
-		return l, "", errors.New("the sum does not match")
-	}
-	body := append(bytes.Clone(text[:at]), '}')
-	if err := json.Unmarshal(body, &l); err != nil {
-		return l, "", fmt.Errorf("read record: %w", err)
-	}
-	return l, sum, nil
 }

@@ -52,6 +52,26 @@ func ledgerBytes(t testing.TB, closed bool, entries ...entry) []byte {
 	return raw
 }
 
+// content is a ledger with all its records.
+type content struct {
+	*ledgerSummary
+	Lines []line
+}
+
+func mustRead(t testing.TB, raw []byte) *content {
+	t.Helper()
+	c := &content{}
+	var err error
+	c.ledgerSummary, err = scanLedger(bytes.NewReader(raw), func(r *record) error {
+		c.Lines = append(c.Lines, r.line)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func threeRequests() []entry {
 	return []entry{
 		{recordRequest, requestRecord{ID: 0, Outcome: outcomeAnswered}},
@@ -61,7 +81,7 @@ func threeRequests() []entry {
 }
 
 func TestLedgerIsReadAsWritten(t *testing.T) {
-	c := readLedger(ledgerBytes(t, true, threeRequests()...))
+	c := mustRead(t, ledgerBytes(t, true, threeRequests()...))
 	if c.Damage != "" || !c.Closed || len(c.Lines) != 3 || len(c.Notes) != 0 {
 		t.Fatalf("%+v", c)
 	}
@@ -78,7 +98,7 @@ func TestLedgerShowsEveryChangedByte(t *testing.T) {
 		for _, flip := range []byte{0x01, 0x20} {
 			changed := bytes.Clone(raw)
 			changed[i] ^= flip
-			if c := readLedger(changed); c.Damage == "" && c.Closed {
+			if c := mustRead(t, changed); c.Damage == "" && c.Closed {
 				t.Fatalf("byte %d changed from %q to %q unseen", i, raw[i], changed[i])
 			}
 		}
@@ -103,11 +123,11 @@ func TestLedgerShowsMissingAndMovedLines(t *testing.T) {
 		"one after the close": join(0, 1, 2, 3, 2),
 		"closed twice":        join(0, 1, 2, 3, 3),
 	} {
-		if c := readLedger(raw); c.Damage == "" {
+		if c := mustRead(t, raw); c.Damage == "" {
 			t.Errorf("%s: not seen", name)
 		}
 	}
-	if c := readLedger(join(0, 1, 2)); c.Closed || c.Damage != "" || len(c.Lines) != 3 {
+	if c := mustRead(t, join(0, 1, 2)); c.Closed || c.Damage != "" || len(c.Lines) != 3 {
 		t.Errorf("without closing record: %+v", c)
 	}
 }
@@ -116,7 +136,7 @@ func TestLedgerShowsMissingAndMovedLines(t *testing.T) {
 func TestLedgerCutAnywhere(t *testing.T) {
 	raw := ledgerBytes(t, true, threeRequests()...)
 	for n := range raw {
-		c := readLedger(raw[:n])
+		c := mustRead(t, raw[:n])
 		whole := bytes.Count(raw[:n], []byte{'\n'})
 		if c.Damage != "" || c.Closed || len(c.Lines) != whole {
 			t.Fatalf("cut at %d: %d lines of %d, damage %q, closed %v", n, len(c.Lines), whole, c.Damage, c.Closed)
@@ -152,7 +172,7 @@ func FuzzReadLedger(f *testing.F) {
 	f.Add([]byte("{}\n"))
 	f.Add([]byte(`{"seq":1},"sum":""}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := readLedger(b)
+		c := mustRead(t, b)
 		if c.Closed && c.Damage != "" {
 			t.Fatal("closed and damaged")
 		}

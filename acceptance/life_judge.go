@@ -23,7 +23,7 @@ func judgeLife(p *Plan, ledger string, from int64) (ArmState, error) {
 	}
 	var a *arm
 	for text := range bytes.Lines(raw) {
-		l, _, err := parseLine(bytes.TrimSuffix(text, []byte{'\n'}))
+		l, err := readLine(bytes.TrimSuffix(text, []byte{'\n'}))
 		if err != nil {
 			return ArmState{}, fmt.Errorf("judge the arm: %w", err)
 		}

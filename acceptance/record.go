@@ -90,9 +90,10 @@ type startupRecord struct {
 	Devices   []string `json:"devices,omitempty"`   // as the log names them, such as CUDA0
 	Offloaded int      `json:"offloaded,omitempty"` // layers
 	Layers    int      `json:"layers,omitempty"`
-	Contained string   `json:"contained,omitempty"` // the systemd scope, or "process group"
-	Binary    identity `json:"binary,omitzero"`     // the program that really serves: of a program that is started by a loader or a front end, what it has mapped
-	Foreign   []string `json:"foreign,omitempty"`   // libraries that it has mapped from outside of the package
+	Contained string   `json:"contained,omitempty"`  // the systemd scope, or "process group"
+	ServerPID int      `json:"server_pid,omitempty"` // of the process that listens; of a front end, its child
+	Binary    identity `json:"binary,omitzero"`      // the program that really serves: of a program that is started by a loader or a front end, what it has mapped
+	Foreign   []string `json:"foreign,omitempty"`    // libraries that it has mapped from outside of the package
 }
 
 // loadRecord is the state of the host right before the first request.
@@ -154,21 +155,21 @@ const (
 
 type requestRecord struct {
 	ID           int                  `json:"id"` // from 0
-	Worker       int                  `json:"worker"`
+	Worker       int                  `json:"worker,omitempty"`
 	Nonce        string               `json:"nonce"`
 	PromptTarget int                  `json:"prompt_target"`
 	PromptTokens int                  `json:"prompt_tokens"`
 	NPredict     int                  `json:"n_predict"`
-	ProbsAsked   bool                 `json:"probs_asked"`
+	ProbsAsked   bool                 `json:"probs_asked,omitempty"`
 	IntendedUS   int64                `json:"intended_us"` // since the load began, as the others
 	StartUS      int64                `json:"start_us"`
 	EndUS        int64                `json:"end_us"`
 	Outcome      string               `json:"outcome"`
-	Status       int                  `json:"status"`
+	Status       int                  `json:"status,omitempty"`
 	Slot         int                  `json:"slot"` // -1: unknown
-	Predicted    int                  `json:"predicted"`
-	Observed     int                  `json:"observed"` // tokens with a log-probability
-	Bytes        int                  `json:"bytes"`
+	Predicted    int                  `json:"predicted,omitempty"`
+	Observed     int                  `json:"observed,omitempty"` // tokens with a log-probability
+	Bytes        int                  `json:"bytes,omitempty"`
 	SHA256       string               `json:"sha256,omitempty"`
 	Kind         string               `json:"kind,omitempty"`
 	Sentinel     int                  `json:"sentinel,omitempty"` // of kindSentinel: index of its length
