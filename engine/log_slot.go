@@ -33,7 +33,7 @@ func (ev *LogEvent) slotText(s string) bool {
 	case 'e', 't':
 		return ev.timing(s)
 	case 'g':
-		return ev.graphs(s)
+		return ev.graphs(s) || ev.timing(s)
 	case 'n':
 		switch {
 		case strings.HasPrefix(s, "new prompt, "):
