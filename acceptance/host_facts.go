@@ -3,7 +3,6 @@ package acceptance
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,15 +45,6 @@ func readHostFacts(root string) HostFacts {
 // oomKilledSince tells whether the kernel killed for memory between two facts.
 func (f HostFacts) oomKilledSince(before HostFacts) bool {
 	return f.OOMKills != nil && before.OOMKills != nil && *f.OOMKills > *before.OOMKills
-}
-
-// CheckHost refuses a plan whose gates this host has no sensor for. root is "/"
-// outside tests. The error wraps ErrPlan.
-func (p *Plan) CheckHost(root string) error {
-	if p.Gates.GTTUsedGiB != nil && sumGiB(root, "mem_info_gtt_used") == nil {
-		return fmt.Errorf("%w: gates.gtt_used_gib: this host has no /sys/class/drm/card*/device/mem_info_gtt_used", ErrPlan)
-	}
-	return nil
 }
 
 // residentMiB is RssAnon plus VmSwap of a process: the memory that grows when

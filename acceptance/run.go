@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
@@ -41,7 +42,7 @@ type RunOptions struct {
 func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	o = o.withDefaults()
 	v, err := func() (*Verdict, error) {
-		if err := o.Plan.CheckHost(o.Root); err != nil {
+		if err := o.Plan.CheckHost(ctx, gpu.Sensors{Root: o.Root}); err != nil {
 			return nil, err
 		}
 		r, err := resolve(ctx, o)
