@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/1bit-systems/pkg/engine"
 )
@@ -48,7 +49,8 @@ func shapes(a *engine.Answer) []shape {
 	if marks >= leastQuestions && 2*marks > all {
 		add(shapeQuestion, "%d of %d characters are question marks", marks, all)
 	}
-	if n := strings.Count(a.Content, "\uFFFD"); n > 0 {
+	// Where the bytes are no UTF-8 it is our own reading that put it there.
+	if n := strings.Count(a.Content, "\uFFFD"); n > 0 && utf8.Valid(a.Raw) {
 		add(shapeReplacement, "%d replacement characters", n)
 	}
 	if a.TokensPredicted > 1 && strings.TrimSpace(a.Content) == "" {
