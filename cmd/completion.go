@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/acceptance"
 )
 
 // Shell completion knows the installed packages and the services. It waits for nobody: what cannot be had within a
@@ -86,4 +88,13 @@ func (a *app) completeUnitThenPackage(cmd *cobra.Command, args []string, typed s
 		return a.completePackages(cmd, args, typed)
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePlans knows the plans that come with the program; a file will do too.
+func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return acceptance.ReadyPlans(), cobra.ShellCompDirectiveDefault
+}
+
+func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }

@@ -57,7 +57,10 @@ func newPkgCommand(a *app) *cobra.Command {
 
 func newAcceptCommand(a *app) *cobra.Command {
 	c := group("accept", "Soak a package and judge it")
-	c.AddCommand(newAcceptRunCommand(a), newAcceptVerdictCommand(a))
+	c.AddCommand(
+		newAcceptPlanCommand(a), newAcceptRunCommand(a), newAcceptResumeCommand(a), newAcceptWatchCommand(a),
+		newAcceptVerdictCommand(a), newAcceptReportCommand(a),
+	)
 	return c
 }
 

@@ -1,0 +1,83 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/internal/ui"
+)
+
+type acceptWatchOptions struct{ every time.Duration }
+
+func newAcceptWatchCommand(a *app) *cobra.Command {
+	opts := acceptWatchOptions{every: 2 * time.Second}
+	c := &cobra.Command{
+		Use: "watch DIR", Short: "Follow a soak that is running, by its evidence folder", Args: between(1, 1),
+		Long: `Follow the run of an evidence folder by its ledger alone, until it has ended; then its
+verdict is shown. Bounds that are seen on the way inform and decide nothing. Ctrl-C ends
+the watching, not the soak. With -o json one object a line.`,
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAcceptWatch(cmd.Context(), args[0], opts) },
+	}
+	c.Flags().Var((*span)(&opts.every), "every", "time between two looks")
+	return c
+}
+
+type watchDocument struct {
+	Phase             string  `json:"phase"`
+	Running           bool    `json:"running"`
+	Ended             bool    `json:"ended"`
+	Requests          int     `json:"requests"`
+	Faults            int     `json:"faults"`
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	BusyShare         float64 `json:"all_slots_busy_share"`
+	Verdict           string  `json:"verdict"`
+	Reason            string  `json:"reason"`
+	RequestUpper95    float64 `json:"anytime_request_upper_95"` // may be looked at at any time
+}
+
+func (a *app) runAcceptWatch(ctx context.Context, dir string, opts acceptWatchOptions) error {
+	if opts.every < 100*time.Millisecond {
+		return usagef("--every is 100ms or more")
+	}
+	var last acceptance.Status
+	lines := json.NewEncoder(a.stdout)
+	line := ui.NewLine(a.stderr)
+	err := acceptance.Watch(ctx, dir, opts.every, func(s acceptance.Status) {
+		last = s
+		switch {
+		case a.json():
+			_ = lines.Encode(watched(s)) // a reader that has gone ends the watching by SIGPIPE
+		case !a.flags.quiet:
+			line.Say(s.Progress.String())
+		}
+	})
+	line.Clear()
+	switch {
+	case err != nil:
+		return err
+	case last.Verdict == nil:
+		return fmt.Errorf("watch %s: nothing has been recorded yet", dir)
+	case a.json():
+		return verdictStatus(last.Verdict)
+	case !last.Closed && !last.Running:
+		fmt.Fprintf(a.stderr, "note: the runner is gone before the run had ended: 1bit accept resume %s goes on\n", dir)
+	}
+	return a.showVerdict(last.Verdict, dir)
+}
+
+func watched(s acceptance.Status) watchDocument {
+	d := watchDocument{
+		Phase: s.Phase, Running: s.Running, Ended: s.Closed, Requests: s.Requests, Faults: s.Faults,
+		RequestsPerSecond: s.RequestsPerSecond, BusyShare: s.BusyShare, RequestUpper95: 1,
+	}
+	if v := s.Verdict; v != nil {
+		d.Verdict, d.Reason, d.RequestUpper95 = v.Verdict, v.Reason, v.Bounds.AnytimeRequestUpper95
+	}
+	return d
+}
