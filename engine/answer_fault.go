@@ -21,15 +21,6 @@ const (
 	FaceLoading     = "loading"      // 503 while the model loads
 )
 
-// Warnings of one answer: shapes of text that healthy models have too.
-const (
-	WarnReplacement = "replacement" // U+FFFD
-	WarnRun         = "run"         // one character 16 times or more
-	WarnEmpty       = "empty"       // tokens were predicted and no text came
-	WarnTruncated   = "truncated"
-	WarnTokenZero   = "token-zero" // nothing but token id 0
-)
-
 // An AnswerFault is one thing wrong with one answer.
 type AnswerFault struct {
 	Face   string `json:"face"`
@@ -125,31 +116,6 @@ func statusFace(status int, body []byte) string {
 	return FaceStatus
 }
 
-// Warnings lists shapes of the text that corrupted answers have and healthy
-// ones may have too. They never decide anything by themselves.
-func (a *Answer) Warnings() []AnswerFault {
-	var warnings []AnswerFault
-	add := func(face, format string, args ...any) {
-		warnings = append(warnings, AnswerFault{face, fmt.Sprintf(format, args...)})
-	}
-	if n := strings.Count(a.Content, "\uFFFD"); n > 0 {
-		add(WarnReplacement, "%d replacement characters", n)
-	}
-	if r, n := longestRun(a.Content); n >= 16 {
-		add(WarnRun, "%q %d times", r, n)
-	}
-	if a.TokensPredicted > 1 && strings.TrimSpace(a.Content) == "" {
-		add(WarnEmpty, "%d tokens predicted and no text", a.TokensPredicted)
-	}
-	if a.Truncated {
-		add(WarnTruncated, "the context was truncated")
-	}
-	if ids := a.ids(); len(ids) >= 8 && allZero(ids) {
-		add(WarnTokenZero, "%d tokens, all of id 0", len(ids))
-	}
-	return warnings
-}
-
 // ids gives the ids of the generated tokens, from whichever field has them.
 func (a *Answer) ids() []int {
 	if len(a.TokenIDs) > 0 {
@@ -160,31 +126,6 @@ func (a *Answer) ids() []int {
 		ids[i] = t.ID
 	}
 	return ids
-}
-
-func allZero(ids []int) bool {
-	for _, id := range ids {
-		if id != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func longestRun(s string) (rune, int) {
-	var best, last rune
-	most, n := 0, 0
-	for _, r := range s {
-		if r == last && n > 0 {
-			n++
-		} else {
-			last, n = r, 1
-		}
-		if n > most {
-			best, most = r, n
-		}
-	}
-	return best, most
 }
 
 func window(b []byte, at int) []byte {

@@ -56,7 +56,7 @@ func shapes(a *engine.Answer) []shape {
 	if a.TokensPredicted > 1 && strings.TrimSpace(a.Content) == "" {
 		add(shapeEmpty, "%d tokens predicted and no text", a.TokensPredicted)
 	}
-	if n := zeros(tokens(a)); n >= leastZeros {
+	if n := zeros(a); n >= leastZeros {
 		add(shapeTokenZero, "%d tokens, all of id 0", n)
 	}
 	if a.Truncated {
@@ -123,13 +123,21 @@ func questions(text []rune) (marks, all int) {
 }
 
 // zeros counts the tokens if all of them have id 0.
-func zeros(list []token) int {
-	for _, t := range list {
-		if t.id != 0 {
+func zeros(a *engine.Answer) int {
+	for _, id := range a.TokenIDs {
+		if id != 0 {
 			return 0
 		}
 	}
-	return len(list)
+	if len(a.TokenIDs) > 0 {
+		return len(a.TokenIDs)
+	}
+	for _, t := range a.Tokens {
+		if t.ID != 0 {
+			return 0
+		}
+	}
+	return len(a.Tokens)
 }
 
 // degenerate names a shape that an answer has and the reference to it has not: no rounding makes that. A cut within a
