@@ -118,7 +118,7 @@ func (p *Plan) boundsAtN() EstimateBounds {
 		n := math.Floor(float64(requests) * p.gatingShare())
 		b.RequestUpper95 = stats.UpperBound(0, n, alpha)
 		b.RequestUpper95ICC01 = stats.UpperBound(0, stats.Effective(n, n/float64(lives), 0.1), alpha)
-		b.WorstBinUpper95 = stats.UpperBound(0, math.Floor(n/float64(p.bins())), alpha)
+		b.WorstBinUpper95 = stats.UpperBound(0, p.leastBin(n), alpha)
 	}
 	if hours, known := p.loadHours(); known {
 		b.HourUpper95 = min(1, stats.RateUpper(0, hours, alpha))
@@ -138,11 +138,21 @@ func (p *Plan) boundsAtN() EstimateBounds {
 	return b
 }
 
-// bins is the number of different prompt lengths.
-func (p *Plan) bins() int {
-	different := map[int]bool{}
-	for _, length := range p.Load.PromptTokens {
-		different[length] = true
+// leastBin is how many of n requests the prompt length gets that gets fewest.
+func (p *Plan) leastBin(n float64) float64 {
+	share, own := map[int]float64{}, 1.0
+	if s := p.Sentinels; s.Every > 0 {
+		own -= 1 / float64(s.Every)
+		for _, length := range s.PromptTokens {
+			share[length] += 1 / float64(s.Every*len(s.PromptTokens))
+		}
 	}
-	return len(different)
+	least := 1.0
+	for _, length := range p.Load.PromptTokens {
+		share[length] += own / float64(len(p.Load.PromptTokens))
+	}
+	for _, length := range p.Load.PromptTokens {
+		least = min(least, share[length])
+	}
+	return math.Floor(n*least + 1e-9)
 }

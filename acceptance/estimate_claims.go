@@ -26,7 +26,7 @@ func (p *Plan) canShow(e Estimate) []string {
 	}{
 		{b.ArmUpper95, fmt.Sprintf("a server life, by %s", plural(e.CandidateLives, "life", "lives"))},
 		{b.RequestUpper95, fmt.Sprintf("a request, by %d that every gating face sees (%.6f if those of a life are correlated by 0.1)", int(float64(e.Requests)*p.gatingShare()), b.RequestUpper95ICC01)},
-		{b.WorstBinUpper95, fmt.Sprintf("a request in each of %d prompt lengths", p.bins())},
+		{b.WorstBinUpper95, "a request of the least frequent prompt length"},
 		{b.NeverUsedSlotUpper95, "the first task on a slot that was never used"},
 		{b.HourUpper95, "an hour of load"},
 	} {
@@ -63,7 +63,7 @@ func (p *Plan) cannotShow(e Estimate) []string {
 		switch {
 		case setting == detect.Off:
 			out = append(out, fmt.Sprintf("face %s: it is off", f.Name))
-		case p.lacks(f.Needs):
+		case p.lacks(f):
 			out = append(out, fmt.Sprintf("face %s: it needs %s, and the plan has none", f.Name, f.Needs))
 		}
 	}

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -167,7 +166,7 @@ func (p *Plan) checkLooks() []check {
 		{"sentinels.n_predict", s.Every != 0 && (s.NPredict < 1 || s.NPredict > maxTokens), fmt.Sprintf("must be a number from 1 to %d", maxTokens)},
 		{"sentinels.tau", s.Every != 0 && !(s.Tau > 0 && s.Tau <= 10), "must be more than 0 and at most 10"},
 		{"faces", facesErr != nil, fmt.Sprint(facesErr)},
-		{"faces." + blind, blind != "", "is a gate, but the plan has nothing that it could be seen in: " + faceNeeds(blind)},
+		{"faces." + blind, blind != "", "is a gate, but the plan has nothing that it could be seen in: " + needOf(blind)},
 		{"device.layers", p.Device.Layers != "" && p.Device.Layers != AllLayers, "must be all, or left out"},
 		{"device.counts_as", p.Device.Counts != DeviceFault && p.Device.Counts != DeviceInvalid, "must be fault or invalid"},
 		{"watchdogs.mem_available_gib", !(w.MemAvailableGiB >= 0 && w.MemAvailableGiB <= maxGiB), "must be more than 0"},
@@ -214,7 +213,7 @@ func notGating(faces map[string]string, face string) bool {
 // blindGate is a face that the plan itself makes a gate, without what it needs.
 func (p *Plan) blindGate() string {
 	for _, f := range detect.Faces() {
-		if p.Faces[f.Name] == string(detect.Gate) && p.lacks(f.Needs) {
+		if p.Faces[f.Name] == string(detect.Gate) && p.lacks(f) {
 			return f.Name
 		}
 	}
@@ -223,22 +222,22 @@ func (p *Plan) blindGate() string {
 
 // lacks tells whether the plan has nothing of what a face needs. What the host
 // must have is not asked here.
-func (p *Plan) lacks(need string) bool {
-	switch need {
+func (p *Plan) lacks(f detect.FaceInfo) bool {
+	switch f.Needs {
 	case detect.NeedsProbs:
 		return !(*p.Load.LogprobsShare > 0)
-	case detect.NeedsSentinels:
-		return p.Sentinels.Every == 0
+	case detect.NeedsSentinels: // two answers on a quiet server can show corruption too
+		return p.Sentinels.Every == 0 && !(f.Name == detect.Corruption && *p.FinalProbe)
 	case detect.NeedsPlacement:
 		return p.Device.Name == "" && p.Device.Layers == ""
 	}
 	return false
 }
 
-func faceNeeds(name string) string {
+func needOf(face string) string {
 	for _, f := range detect.Faces() {
-		if f.Name == name {
-			return cmp.Or(f.Needs, "nothing")
+		if f.Name == face {
+			return f.Needs
 		}
 	}
 	return ""

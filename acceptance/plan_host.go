@@ -15,17 +15,14 @@ import (
 // gate, a watchdog or a face that gates by the plan's own word and that nobody
 // could see. The error wraps ErrPlan and names the key.
 func (p *Plan) CheckHost(ctx context.Context, s gpu.Sensors) error {
-	devices, err := s.Devices(ctx)
-	if err != nil {
-		return fmt.Errorf("look for the sensors of this host: %w", err)
-	}
-	gtt := slices.ContainsFunc(devices, func(d gpu.Device) bool { return d.GTTUsedBytes != nil })
+	devices, _ := s.Devices(ctx) // what nvidia-smi does not tell is lacking, whatever the reason
 	temperature := slices.ContainsFunc(devices, func(d gpu.Device) bool { return d.TempC != nil })
 	root := s.Root
 	if root == "" {
 		root = "/"
 	}
-	memory := readHostFacts(root).MemAvailableGiB != nil
+	facts := readHostFacts(root)
+	memory, gtt := facts.MemAvailableGiB != nil, facts.GTTUsedGiB != nil
 	// The driver tells evictions of a process only while it lives.
 	_, noKFD := os.Stat(filepath.Join(root, "sys/class/kfd/kfd/proc"))
 	for _, c := range []struct {
@@ -42,7 +39,7 @@ func (p *Plan) CheckHost(ctx context.Context, s gpu.Sensors) error {
 		{"watchdogs.temp_c", p.Watchdogs.TempC > 0, temperature, "a GPU that tells its temperature"},
 	} {
 		if c.asked && !c.has {
-			return fmt.Errorf("%w: %s: this host has no %s: take the key out, or run the plan elsewhere", ErrPlan, c.key, c.why)
+			return fmt.Errorf("%w: %s: this host lacks %s: take the key out, or run the plan elsewhere", ErrPlan, c.key, c.why)
 		}
 	}
 	if p.Faces[detect.Kernel] == string(detect.Gate) {

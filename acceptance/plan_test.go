@@ -56,7 +56,49 @@ func TestPlanRefusals(t *testing.T) {
 		{head + "load: {requests: 5}\ngates:\n  neighbour_runs: 2\n", "line 6: gates.neighbour_runs: the plan has no neighbour"},
 		{head + "load: {requests: 5}\ngates:\n  gtt_used_gib: {min: 110, max: 95}\n", "line 6: gates.gtt_used_gib"},
 		{head + "load: {requests: 5}\ngates:\n  all_slots_busy_share: 0\n", "line 6: gates.all_slots_busy_share"},
-		{head + "load: {requests: 5}\nprimary: arm\n", "line 5: primary: must be request"},
+		{head + "load: {requests: 5}\nprimary: arm\n", "line 5: primary: must be request or hour: one server life"},
+		{head + "load: {requests: 5}\nprimary: minute\n", "line 5: primary: must be arm, request or hour"},
+		{strings.Replace(head, "0.05", "5", 1) + "load: {requests: 5}\n", "line 3: p0: must be given, more than 0 and less than 1"},
+		{head + "load: {requests: 5}\nreport_only: true\n", "line 3: p0: is a promise"},
+		{head + "load: {requests: 5}\nserver:\n  env: {LLAMA_ARG_PORT: '1'}\n", "line 6: server.env: LLAMA_ARG_PORT is an option of the server: give it as a flag"},
+		{head + "load: {requests: 5}\nserver: {entry: ../x}\n", "line 5: server.entry"},
+		{head + "load: {requests: 5, schedule: open}\n", "load.schedule: must be closed or burst"},
+		{head + "load: {requests: 5, schedule: burst}\n", "load.every: must be given for bursts"},
+		{head + "load: {requests: 5, every: 1s}\n", "load.every: is the time between two bursts"},
+		{head + "load: {requests: 5, api: chat}\n", "load.api: must be completion, completions or chat_completions"},
+		{head + "load: {requests: 5, logprobs_share: .nan}\n", "load.logprobs_share"},
+		{head + "load: {requests: 5, prompt_tokens: [1900]}\nsentinels: {every: 5, prompt_tokens: [2048]}\n", "line 4: load: 4 requests in flight of up to 2048 + 24 tokens need a context of 8288, server.ctx is 8192"},
+		{head + "load: {requests: 5, prompt_tokens: [1950], api: chat_completions}\n", "4 requests in flight of up to 2014 + 96 tokens"},
+		{head + "load: {requests: 5, prompt_tokens: [2000]}\nserver: {kv_unified: false}\n", "a request of up to 2000 + 96 tokens does not fit into the 2048 of one slot"},
+		{head + "load: {requests: 5}\narms:\n  - {name: a}\n  - {name: b, role: control, ctx: 1024}\n", "line 7: arms.1: 4 requests in flight of up to 300 + 96 tokens need a context of 1584, server.ctx is 1024"},
+		{head + "load: {requests: 5}\narms:\n  - name: a\n    lives: -1\n", "line 7: arms.0.lives: must be 1 to 10000"},
+		{head + "load: {requests: 5}\narms: [{name: a}, {name: a}]\n", "arms.1.name: is the name of another arm too"},
+		{head + "load: {requests: 5}\narms: [{name: a, role: control}]\n", "arms: one must be a candidate"},
+		{head + "load: {requests: 5}\narms: [{name: a, role: best}]\n", "arms.0.role: must be candidate, control or baseline"},
+		{head + "load: {requests: 5}\narms: [{name: a, package: hrx-1}]\n", "arms.0.package: is for the role baseline"},
+		{head + "load: {requests: 5}\narms: [{name: a, flags: [-c, '1']}]\n", "arms.0.flags: -c is set by the runner"},
+		{head + "load: {requests: 5}\narms: [{name: a, requests: 1, duration: 1m}]\n", "arms.0.requests: give either requests or duration"},
+		{head + "load: {requests: 5}\narms: [{name: a, noise: 1}]\n", "line 5: unknown key noise"},
+		{head + "arms: [{name: a, requests: 9}, {name: b, role: control}]\n", "load: give either requests or duration"},
+		{head + "load: {requests: 5}\narms: [{name: a, lives: 9}]\nattempts: 8\n", "line 6: attempts: must be at least the 9 lives of the plan"},
+		{head + "load: {requests: 5}\nafter_fault: again\n", "after_fault: must be stop or go_on"},
+		{head + "load: {requests: 5}\nsentinels: {every: 1}\n", "sentinels.every: must be 2 or more"},
+		{head + "load: {requests: 5}\nsentinels: {tau: 0.1}\n", "sentinels.every: must be given"},
+		{head + "load: {requests: 5}\nsentinels: {every: 5, tau: .inf}\n", "sentinels.tau"},
+		{head + "load: {requests: 5}\nfaces:\n  nann: gate\n", `line 5: faces: no face of fault "nann"; there are nan, `},
+		{head + "load: {requests: 5}\nfaces: {nan: perhaps}\n", `faces: face nan is "perhaps": say gate, report or off`},
+		{head + "load: {requests: 5}\nfaces:\n  numeric: gate\n", "line 6: faces.numeric: is a gate, but the plan has nothing that it could be seen in: sentinels"},
+		{head + "load: {requests: 5}\nfaces: {device: gate}\n", "faces.device: is a gate"},
+		{head + "load: {requests: 5}\ndevice: {layers: most}\n", "device.layers: must be all"},
+		{head + "load: {requests: 5}\ndevice: {counts_as: luck}\n", "device.counts_as: must be fault or invalid"},
+		{head + "load: {requests: 5}\nwatchdogs: {temp_c: 12}\n", "watchdogs.temp_c: must be 30 to 150"},
+		{head + "load: {duration: 1h}\nwatchdogs: {life: 1h}\n", "watchdogs.life: must be longer than the load"},
+		{head + "load: {requests: 5}\nneighbour: {kind: command}\n", "neighbour.args: must be given"},
+		{head + "load: {requests: 5}\nneighbour: {kind: command, args: [x], proof: '('}\n", "neighbour.proof: is no regular expression"},
+		{head + "load: {requests: 5}\nneighbour: {kind: memory, gib: .nan}\n", "neighbour.gib: must be more than 0"},
+		{head + "load: {requests: 5}\nneighbour: {kind: ops, workers: 3}\n", "neighbour.workers: is for kind server"},
+		{head + "load: {requests: 5}\nneighbour: {kind: server, args: [--port, '80']}\n", "neighbour.args: --port is set by the runner"},
+		{head + "load: {requests: 5}\ngates: {mem_available_gib: .nan}\n", "gates.mem_available_gib"},
 		{head + "load: {requests: 5}\nconfidence: 1\n", "line 5: confidence"},
 		{strings.Replace(head, "p0: 0.05", "p0: 1e-18", 1) + "load: {requests: 5}\n", "p0: must be at least 1e-09"},
 		{strings.Replace(head, "p0: 0.05", "p0: 1e-300", 1) + "load: {requests: 5}\n", "p0: must be at least 1e-09"},
@@ -85,6 +127,14 @@ func TestPlanNotes(t *testing.T) {
 		{"load: {requests: 60, prompts: shared_prefix}", "cannot pass: prompts that begin alike"},
 		{"load: {requests: 60}\ngates: {min_launches_per_slot: 20}", "cannot pass: 60 requests cannot give each of 4 slots 20 launches"},
 		{"load: {duration: 1h}", "needs 59 requests without fault within 1h0m0s for p0 0.05"},
+		{"load: {requests: 5}\narms: [{name: a, lives: 59}]", ""},
+		{"load: {requests: 5}\narms: [{name: a, lives: 58}]", "cannot pass: the bound at 58 server lives is 0.050339 > p0 0.05, needs 59 server lives"},
+		{"load: {duration: 30h}\narms: [{name: a, lives: 2}]\nprimary: hour", ""},
+		{"load: {duration: 29h}\narms: [{name: a, lives: 2}]\nprimary: hour", "cannot pass: the bound at 58h0m0s of load is 0.051651 > p0 0.05, needs 59h54m53s of load"},
+		{"load: {requests: 60}\nprimary: hour", "needs 59h54m53s of load without fault for p0 0.05"},
+		{"load: {requests: 60, api: completions}", "the answers of /v1/completions do not say which slot served them"},
+		{"load: {requests: 60}\narms: [{name: a}, {name: b, role: control, in_flight: 2}]", "cannot pass: arm b: 2 in flight never make 4 slots busy at once"},
+		{"load: {requests: 60}\narms: [{name: a}, {name: b, role: baseline}]", "needs a second package, by --baseline, for arm b"},
 	}
 	for _, tt := range tests {
 		if got := strings.Join(testPlan(t, tt.yaml).Notes(), "; "); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
@@ -119,18 +169,17 @@ func TestEnvironment(t *testing.T) {
 
 // The plans that come with the program can be carried out and can pass.
 func TestReadyPlans(t *testing.T) {
-	paths, err := filepath.Glob("plans/*.yaml")
-	if err != nil || len(paths) < 2 {
-		t.Fatalf("%v, %v", paths, err)
+	if got := strings.Join(ReadyPlans(), " "); got != "default engine-66 hours seed-five-arms seed-neighbour-control smoke" {
+		t.Errorf("there are %s", got)
 	}
-	for _, path := range paths {
-		p, err := LoadPlan(path)
+	for _, name := range ReadyPlans() {
+		p, err := OpenPlan(name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if notes := strings.Join(p.Notes(), "; "); strings.Contains(notes, "cannot pass") {
-			t.Errorf("%s: %s", path, notes)
+		if notes := strings.Join(p.Notes(), "; "); p.Name != name || strings.Contains(notes, "cannot pass") {
+			t.Errorf("%s: %s", name, notes)
 		}
 	}
 }
@@ -145,6 +194,7 @@ func FuzzParsePlan(f *testing.F) {
 	}
 	f.Add([]byte("name: x\nmodel: m\np0: .inf\nload: {requests: 1e3}\n"))
 	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("name: x\nmodel: m\nreport_only: true\nload: {requests: 9}\narms: [{name: a, lives: 3}, {name: b, role: baseline, neighbour: {kind: none}}]\nfaces: {leak: off}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := parsePlan(raw)
 		if err != nil {
@@ -153,8 +203,10 @@ func FuzzParsePlan(f *testing.F) {
 			}
 			return
 		}
-		p.Notes()
-		if !(p.P0 > 0 && p.P0 < 1) || !(p.Confidence >= 0.5 && p.Confidence < 1) || p.Load.InFlight < 1 {
+		if e := p.Estimate(EstimateInput{}); len(p.Lives()) != e.Lives || !(e.MinSeconds <= e.MaxSeconds) || !(e.Bounds.ArmUpper95 > 0) {
+			t.Fatalf("estimate %+v", e)
+		}
+		if !p.ReportOnly && !(p.P0 > 0 && p.P0 < 3600) || !(p.Confidence >= 0.5 && p.Confidence < 1) || p.Load.InFlight < 1 {
 			t.Fatalf("accepted %+v", p)
 		}
 	})

@@ -47,8 +47,9 @@ type prompter struct {
 }
 
 // askEvery is one of so many prompts, whose tokens are counted by the server
-// although they are known.
-const askEvery = 256
+// although they are known. It is prime, so that it meets every kind of nonce
+// and every length.
+const askEvery = 257
 
 // sentinelSeed makes a sentinel the same text in every run with a tokenizer.
 const sentinelSeed = 0x1b17

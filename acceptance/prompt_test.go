@@ -131,3 +131,124 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 }
+
+// The server's tokenizer is asked a few times and then left alone.
+func TestPromptsAskTheTokenizerSeldom(t *testing.T) {
+	for name, tokenize := range map[string]func(string) int{
+		"one a word": func(s string) int { return 1 + len(strings.Fields(s)) },
+		"one a byte": func(s string) int { return len(s) },
+		"short words": func(s string) int {
+			n := 1
+			for _, w := range strings.Fields(s) {
+				n += (len(w) + 3) / 4
+			}
+			return n
+		},
+	} {
+		asked := 0
+		m, err := testPrompter(t, testPlan(t, "load: {requests: 10, prompt_tokens: [175, 300, 600, 2100]}\nserver: {ctx: 16384}\n"),
+			func(_ context.Context, s string) (int, error) { asked++; return tokenize(s), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 5000
+		for id := range n {
+			pr, err := m.prompt(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tokenize(pr.Text); got > pr.Target || got < pr.Target-nonceLength-8 || pr.Tokens < got {
+				t.Fatalf("%s: prompt %d of %d tokens has %d, we say %d", name, id, pr.Target, got, pr.Tokens)
+			}
+		}
+		if asked > 600 {
+			t.Errorf("%s: %d questions for %d prompts", name, asked, n)
+		}
+	}
+}
+
+// A tokenizer whose words have more tokens together than apart is found out, at the beginning or later.
+func TestPromptsOfATokenizerThatDoesNotAdd(t *testing.T) {
+	late := func(_ context.Context, s string) (int, error) {
+		n := len(s)
+		if strings.HasPrefix(s, "b") { // of prompts 1, 33, 65, …
+			n += 40
+		}
+		return n, nil
+	}
+	m, err := testPrompter(t, testPlan(t, "load: {requests: 10, prompt_tokens: [300]}\n"), late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := 0 // after the first that is tried
+	for id := range 2 * askEvery {
+		pr, err := m.prompt(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := late(t.Context(), pr.Text); n > pr.Target && id >= askEvery {
+			long++
+		}
+	}
+	if long > 0 || !m.ask {
+		t.Errorf("%d prompts are too long and nobody noticed", long)
+	}
+}
+
+// Sentinels are the same in every life and under every seed, come as often as the plan says, and take no number from
+// the other prompts.
+func TestSentinelPrompts(t *testing.T) {
+	p := testPlan(t, "load: {requests: 25, prompt_tokens: [24, 100]}\nsentinels: {every: 5, prompt_tokens: [50, 200], n_predict: 8}\narms: [{name: a, lives: 2}]\n")
+	other := testPlan(t, "load: {requests: 25, seed: 9}\nsentinels: {every: 3, prompt_tokens: [200], n_predict: 8}\n")
+	seen := map[string]int{}
+	lengths := map[int]int{}
+	var sentinel prompt
+	for _, life := range p.Lives() {
+		m, err := newPrompter(t.Context(), life, p.Sentinels, byteTokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range 25 {
+			pr, err := m.prompt(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := pr.Kind == kindSentinel; is != (id%5 == 4) || is && (pr.Target != []int{50, 200}[pr.Sentinel] || !pr.Probs || pr.NPredict != 8) {
+				t.Fatalf("request %d: %+v", id, pr)
+			}
+			if pr.Kind == kindSentinel {
+				sentinel = pr
+			} else if lengths[pr.Target]++; seen[pr.Text] > 0 {
+				t.Errorf("request %d of life %d has the prompt of another", id, life.Life)
+			}
+			seen[pr.Text]++
+		}
+	}
+	if lengths[24] != 20 || lengths[100] != 20 || len(seen) != 42 {
+		t.Errorf("lengths %v, %d texts", lengths, len(seen))
+	}
+	m, err := testPrompter(t, other, byteTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := m.sentinel(t.Context(), 0, 0)
+	if last := sentinel; err != nil || last.Target == 200 && again.Text != last.Text {
+		t.Errorf("another plan: %+v, %v, want %+v", again, err, sentinel)
+	}
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	p, err := OpenPlan("default")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := newPrompter(b.Context(), p.Lives()[0], p.Sentinels, byteTokens)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for id := 0; b.Loop(); id++ {
+		if _, err := m.prompt(b.Context(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
