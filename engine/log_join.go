@@ -118,21 +118,21 @@ func (j *Joiner) Add(ev LogEvent) {
 		ev.Detail = "" // it would hold a block of the log
 		l.slot(ev.Slot).selected = ev
 	case LogLaunch:
-		j.launch(l, ev)
+		j.launch(l, &ev)
 	case LogRelease:
-		j.release(l, ev)
+		j.release(l, &ev)
 	case LogPrompt, LogTiming, LogGraphs:
 		if t := l.task(ev.Slot, ev.Task); t != nil {
-			t.note(ev)
+			t.note(&ev)
 		} else {
 			j.Orphans++
 		}
 	case LogCancel, LogError, LogContext:
 		if t := l.running(ev.Task); t != nil {
-			t.note(ev)
+			t.note(&ev)
 		}
 	case LogNaN, LogAbort:
-		j.guard(l, ev)
+		j.guard(l, &ev)
 	}
 }
 
@@ -187,7 +187,7 @@ func (j *Joiner) newLife(l *serverLog, whole bool) {
 	l.begun, l.whole, l.slots, l.last, l.lastTask = true, whole, l.slots[:0], 0, -1
 }
 
-func (j *Joiner) launch(l *serverLog, ev LogEvent) {
+func (j *Joiner) launch(l *serverLog, ev *LogEvent) {
 	j.letGo(l)
 	s := l.slot(ev.Slot)
 	if l.startedAgain(s, ev) {
@@ -216,14 +216,14 @@ func (j *Joiner) launch(l *serverLog, ev LogEvent) {
 
 // startedAgain tells whether a launch is that of a new process whose first
 // lines are missing: task ids never come twice in one.
-func (l *serverLog) startedAgain(s *slotState, ev LogEvent) bool {
+func (l *serverLog) startedAgain(s *slotState, ev *LogEvent) bool {
 	if s.launches > 0 && ev.Task == s.lastTask {
 		return true
 	}
 	return ev.Timed && ev.Time+restarted < l.last && ev.Task < l.lastTask
 }
 
-func (j *Joiner) release(l *serverLog, ev LogEvent) {
+func (j *Joiner) release(l *serverLog, ev *LogEvent) {
 	j.letGo(l)
 	if ev.Slot >= len(l.slots) || !l.slots[ev.Slot].running || l.slots[ev.Slot].task.ID != ev.Task {
 		j.Orphans++
@@ -272,7 +272,7 @@ func (j *Joiner) done(t Task) {
 }
 
 // guard gives a guard line to the one task that it can be of.
-func (j *Joiner) guard(l *serverLog, ev LogEvent) {
+func (j *Joiner) guard(l *serverLog, ev *LogEvent) {
 	if ev.Kind == LogAbort && !ev.NaNAbort {
 		return
 	}
@@ -282,14 +282,15 @@ func (j *Joiner) guard(l *serverLog, ev LogEvent) {
 		return
 	}
 	if t.GuardLines++; len(t.Guard) < maxGuard {
-		ev.Detail = strings.Clone(ev.Detail)
-		t.Guard = append(t.Guard, ev)
+		kept := *ev
+		kept.Detail = strings.Clone(ev.Detail)
+		t.Guard = append(t.Guard, kept)
 	}
 }
 
 // only finds the task that alone is running at an event, by the place of its
 // line and by its time.
-func (l *serverLog) only(ev LogEvent) *Task {
+func (l *serverLog) only(ev *LogEvent) *Task {
 	if !l.whole {
 		return nil
 	}
@@ -338,7 +339,7 @@ func (l *serverLog) running(id int) *Task {
 }
 
 // note takes over what a line says of its task.
-func (t *Task) note(ev LogEvent) {
+func (t *Task) note(ev *LogEvent) {
 	switch ev.Kind {
 	case LogPrompt:
 		t.Prompt = ev.Tokens

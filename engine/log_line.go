@@ -74,6 +74,19 @@ func (ev *LogEvent) prefixes(line string) string {
 	return line[n+rest:]
 }
 
+// cutFunction takes `  function: ` off the beginning.
+func cutFunction(s string) (name, text string, ok bool) {
+	s = trimSpaces(s)
+	n := 0
+	for n < len(s) && s[n] != ':' && s[n] != ' ' && s[n] != '\t' {
+		n++
+	}
+	if n == 0 || !strings.HasPrefix(s[n:], ": ") {
+		return "", "", false
+	}
+	return s[:n], s[n+2:], true
+}
+
 // slotLine reads what follows "slot ": `function: id  1 | task 2 | text`.
 func (ev *LogEvent) slotLine(s string) bool {
 	text, ok := ev.slotHead(s)
@@ -82,15 +95,11 @@ func (ev *LogEvent) slotLine(s string) bool {
 
 // slotHead reads slot and task and returns the text behind them.
 func (ev *LogEvent) slotHead(s string) (string, bool) {
-	at := strings.Index(s, ": id ")
-	if at < 0 {
+	_, s, ok := cutFunction(s)
+	if !ok || !strings.HasPrefix(s, "id ") {
 		return "", false
 	}
-	name := strings.TrimLeft(s[:at], " \t")
-	if name == "" || strings.ContainsAny(name, " \t") {
-		return "", false
-	}
-	slot, s, ok := cutNumber(trimSpaces(s[at+len(": id "):]))
+	slot, s, ok := cutNumber(trimSpaces(s[len("id "):]))
 	if !ok {
 		return "", false
 	}
@@ -111,8 +120,8 @@ func (ev *LogEvent) slotHead(s string) (string, bool) {
 // serverLine reads what follows "srv ": `function: text`, what the server says
 // of itself and of the whole.
 func (ev *LogEvent) serverLine(s string) bool {
-	name, text, ok := strings.Cut(trimSpaces(s), ": ")
-	if !ok || name == "" || strings.ContainsAny(name, " \t") {
+	name, text, ok := cutFunction(s)
+	if !ok {
 		return false
 	}
 	switch {

@@ -87,10 +87,11 @@ func cutYesNo(s, key string) (yes bool, rest string, ok bool) {
 
 // trimSpaces takes spaces and tabs off the beginning.
 func trimSpaces(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
+	n := 0
+	for n < len(s) && (s[n] == ' ' || s[n] == '\t') {
+		n++
 	}
-	return s
+	return s[n:]
 }
 
 // isWord tells whether s could be the name of a C function.

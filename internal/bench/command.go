@@ -13,6 +13,7 @@ import (
 // A run is what one execution of a command took.
 type run struct {
 	seconds float64
+	cpu     float64 // seconds that processors were busy with it
 	memory  float64 // peak resident set of the process, MB
 }
 
@@ -30,6 +31,7 @@ func timedCommand(cmd *exec.Cmd) (run, error) {
 	r := run{seconds: time.Since(start).Seconds()}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.memory = float64(usage.Maxrss) / 1000
+		r.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	}
 	return r, nil
 }

@@ -8,6 +8,8 @@
 //
 // What has no name of a sample (a switch, a rollback, the status of many services) is measured against systemctl in
 // a test host, or, by another user than root, on the user's own systemd.
+//
+// The server log is one of 1 GB, read by a process on one core: its speed, in MB a second of that core, has a target of its own.
 package main
 
 import (
@@ -32,12 +34,16 @@ func main() {
 	defer stop()
 	inHost := flag.String("switch-in", "", "measure the acts on services here, with the programs of this folder (used inside the test host)")
 	samplesIn := flag.String("make-samples", "", "write the trees to measure with into this folder, from the engine tree that is the argument")
-	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch (switch, rollback, status)")
+	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch (switch, rollback, status), log")
+	logAct := flag.String("log", "", "parse or join the server log that is the argument, and say how much it holds (used by the benchmark of that name)")
 	flag.Parse()
 	var err error
-	if *samplesIn != "" {
+	switch {
+	case *samplesIn != "":
 		err = makeSamples(*samplesIn, flag.Arg(0))
-	} else {
+	case *logAct != "":
+		err = readLog(*logAct, flag.Arg(0))
+	default:
 		err = measure(ctx, *inHost, *only)
 	}
 	if err != nil {
@@ -57,6 +63,9 @@ func measure(ctx context.Context, inHost, only string) error {
 	bin := filepath.Dir(self)
 	if only == onlySwitch {
 		return (&bench{ctx: ctx, bin: bin}).switchInHost()
+	}
+	if only == onlyLogs {
+		return (&bench{ctx: ctx, bin: bin}).logs()
 	}
 	cache, err := realengine.CacheDir()
 	if err != nil {
@@ -107,6 +116,11 @@ func (b *bench) all(only string) error {
 			if err := step(p); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
+		}
+	}
+	if strings.Contains(onlyLogs, only) {
+		if err := b.logs(); err != nil {
+			return err
 		}
 	}
 	if strings.Contains(onlySwitch, only) {
