@@ -44,6 +44,7 @@ type recorder struct {
 	gone   chan int // exit code
 
 	deadline time.Duration // of a request; a healthy one takes some 10 ms
+	tail     string        // of unique prompts
 	patience time.Duration // for a process that is to end after the last answer
 
 	mu       sync.Mutex
@@ -180,7 +181,7 @@ func (r *recorder) round(things ...func()) (code int, gone bool) {
 func (r *recorder) unique(n int) []func() {
 	var list []func()
 	for range n {
-		list = append(list, func() { r.ask("", "") })
+		list = append(list, func() { r.ask("", r.tail) })
 	}
 	return list
 }
@@ -191,8 +192,8 @@ func (r *recorder) ask(kind, prompt string) *engine.Answer {
 	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokenN, ProbsAsked: true}
 	r.next++
 	if kind == "" {
-		nonce := fmt.Sprintf("%c%c%014d", 'a'+x.ID%26, 'a'+x.ID/26, 7919*x.ID)
-		prompt = nonce + " and then something more"
+		nonce := fmt.Sprintf("%c%c%014d", 'a'+x.ID%26, 'a'+x.ID/26%26, 7919*x.ID)
+		prompt = nonce + " and then something more" + prompt
 		r.happened = append(r.happened, sent{x.ID, nonce})
 	}
 	r.mu.Unlock()
@@ -205,7 +206,9 @@ func (r *recorder) ask(kind, prompt string) *engine.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.happened = append(r.happened, x)
-	r.memory = append(r.memory, Sample{Requests: len(r.memory) + 1, MiB: 300 + r.fake.Load().MiB()})
+	if fake := r.fake.Load(); fake != nil {
+		r.memory = append(r.memory, Sample{Requests: len(r.memory) + 1, MiB: 300 + fake.MiB()})
+	}
 	if x.Err != nil {
 		return nil
 	}
