@@ -1,0 +1,133 @@
+package neighbour
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/internal/realengine"
+)
+
+// trial is a neighbour that runs for a while.
+type trial struct {
+	*Neighbour
+	runs []Run
+	from time.Time
+	dir  string
+	pids []int
+}
+
+func newTrial(t *testing.T, o Options) (*trial, error) {
+	tr := &trial{from: time.Now(), dir: t.TempDir()}
+	o.Dir = tr.dir
+	o.Now = tr.us
+	o.Record = func(r Run) { tr.runs = append(tr.runs, r) }
+	o.Start = func(ctx context.Context, p engine.ProcessOptions) (*engine.Process, error) {
+		process, err := engine.StartProcess(ctx, p)
+		if err == nil {
+			tr.pids = append(tr.pids, process.PID())
+		}
+		return process, err
+	}
+	var err error
+	tr.Neighbour, err = New(o)
+	return tr, err
+}
+
+func (tr *trial) us() int64 { return time.Since(tr.from).Microseconds() }
+
+// until runs the neighbour until enough says so, it is given up, or 60 s are over, and sees that nothing stays behind.
+func (tr *trial) until(t *testing.T, enough func() bool) Summary {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- tr.Loop(ctx) }()
+	for over := false; !over && ctx.Err() == nil && !enough(); {
+		select {
+		case <-tr.Died():
+			over = true
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("it took more than a minute")
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, pid := range tr.pids {
+		if _, err := os.Stat(filepath.Join("/proc", itoa(pid))); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+	return tr.Summary(0, tr.us())
+}
+
+func (tr *trial) hasWorked() bool {
+	select {
+	case <-tr.Worked():
+		return true
+	default:
+		return false
+	}
+}
+
+// Each kind on the real engine: it proves its work, and its own trouble is its own.
+func TestKindsOnRealEngine(t *testing.T) {
+	e := realengine.Require(t)
+	programs := map[string]string{}
+	for _, name := range []string{"llama-bench", "llama-server", "test-backend-ops"} {
+		programs[name] = e.Program(name)
+	}
+	path := []string{"PATH=/usr/bin:/bin"}
+	tests := map[string]struct {
+		spec    Spec
+		model   string
+		least   int64  // units
+		finding string // a part of one; "": none may be there
+		died    bool
+	}{
+		"bench":                 {Spec{Kind: Bench, Args: []string{"-t", "1", "-p", "16", "-n", "8", "-r", "20"}}, realengine.Plain, 20 * 24, "", false},
+		"bench is content":      {Spec{Kind: Bench, Args: []string{"-t", "1", "-p", "16", "-n", "8", "-r", "20"}}, realengine.NaN, 20 * 24, "", false},
+		"bench without model":   {Spec{Kind: Bench}, "missing", 0, "llama-bench ended: exit status 1", true},
+		"server":                {Spec{Kind: Server, Args: []string{"-t", "1"}}, realengine.Plain, 6, "", false},
+		"server that gives NaN": {Spec{Kind: Server, Args: []string{"-t", "1"}}, realengine.NaN, 6, "nan: null log-probability", false},
+		"server without model":  {Spec{Kind: Server}, "missing", 0, "llama-server was never ready", true},
+		"ops":                   {Spec{Kind: Ops, Args: []string{"-b", "CPU", "-o", "SIN"}}, "", 6, "", false},
+		"ops that skip":         {Spec{Kind: Ops, Args: []string{"-o", "SIN"}}, "", 0, "it skips the CPU unless", true},
+		"memory":                {Spec{Kind: Memory, GiB: 0.0625}, "", 64, "", false},
+		"command":               {Spec{Kind: Command, Args: []string{"sh", "-c", "exit 0"}}, "", 2, "", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := ""
+			if tt.model != "" {
+				model = e.Model(tt.model)
+			}
+			tr, err := newTrial(t, Options{Spec: tt.spec, Programs: programs, Model: model, Env: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := tr.until(t, func() bool { return !tt.died && tr.hasWorked() && tr.Summary(0, tr.us()).Units >= tt.least })
+			t.Logf("%+v", s)
+			if s.Units < tt.least || tr.hasWorked() != (tt.least > 0) || (s.Died != "") != tt.died || s.AliveUS <= 0 {
+				t.Errorf("%+v, worked: %v", s, tr.hasWorked())
+			}
+			found := strings.Join(s.Findings, "\n")
+			if tt.finding == "" && found != "" || !strings.Contains(found, tt.finding) {
+				t.Errorf("findings %q, want %q", found, tt.finding)
+			}
+			if tt.least > 0 && s.Runs < 1 || tt.died && s.Failed != maxFailures {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
