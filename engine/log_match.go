@@ -1,19 +1,18 @@
 package engine
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A Reply is what the wire knows of one request's answer.
 type Reply struct {
 	Slot   int  // -1: it names none, as errors do
 	Tokens int  // generated; 0 or less: not known
 	Cut    bool // the answer was not received whole
-	// Sent and Received are on the clock of the tasks' times. Received is zero
-	// where that is not known.
+	// Sent and Received are on any clock that is not set meanwhile. Zero: not known.
 	Sent, Received time.Duration
 }
-
-// clocksApart is how far the clocks of the client and of the log may be apart.
-const clocksApart = 100 * time.Millisecond
 
 // MatchReplies finds for each reply the task that made it: its index in tasks,
 // or -1 if that is not certain. The tasks are those of one life of one server,
@@ -25,40 +24,88 @@ const clocksApart = 100 * time.Millisecond
 // nobody got a reply of: those that failed (an error names no slot), that were
 // cancelled, or whose client gave up waiting. Where it is not known which those
 // are, every way of leaving some out is weighed that agrees with the numbers of
-// tokens and the times; a reply is matched if all of them give it the same task.
+// tokens and with the times; a reply is matched if all of them give it the same
+// task. How far the two clocks are apart is learned from the replies that are
+// certain without times.
 func MatchReplies(tasks []Task, replies []Reply) []int {
-	match := make([]int, len(replies))
-	bySlot := map[int][]int{}
+	m := &matching{tasks: tasks, replies: replies, match: make([]int, len(replies)), apart: anyClocks()}
+	came, on := map[int][]int{}, map[int][]int{}
 	for i, r := range replies {
-		match[i] = -1
+		m.match[i] = -1
 		if r.Slot >= 0 {
-			bySlot[r.Slot] = append(bySlot[r.Slot], i)
+			came[r.Slot] = append(came[r.Slot], i)
 		}
 	}
-	onSlot := map[int][]int{}
 	for i, t := range tasks {
 		if t.Error == "" && !t.Child {
-			onSlot[t.Slot] = append(onSlot[t.Slot], i)
+			on[t.Slot] = append(on[t.Slot], i)
 		}
 	}
-	for slot, came := range bySlot {
-		matchSlot(match, tasks, replies, onSlot[slot], came)
+	for slot := range came {
+		m.slot(on[slot], came[slot])
 	}
-	return match
+	if m.learn() {
+		for slot := range came {
+			m.slot(on[slot], came[slot])
+		}
+	}
+	for slot := range came {
+		m.byNumber(on[slot], came[slot])
+	}
+	return m.match
 }
 
-// matchSlot matches the replies of one slot. Taking for each the first task that
-// will do gives the earliest that it can be of, taking the last from the end
-// gives the latest.
-func matchSlot(match []int, tasks []Task, replies []Reply, on, came []int) {
+type matching struct {
+	tasks   []Task
+	replies []Reply
+	match   []int
+	apart   clocks
+}
+
+// clocks is what is known of how far the replies' clock is ahead of the tasks'.
+type clocks struct{ least, most time.Duration }
+
+func anyClocks() clocks { return clocks{math.MinInt64, math.MaxInt64} }
+
+// of one reply and its task: it was sent before the launch and received after
+// the release.
+func (c clocks) with(t Task, r Reply) clocks {
+	if r.Sent != 0 {
+		c.least = max(c.least, r.Sent-t.Launched)
+	}
+	if r.Received != 0 && t.Finished && !r.Cut {
+		c.most = min(c.most, r.Received-t.Released)
+	}
+	return c
+}
+
+// learn takes what the certain matches say of the clocks. It reports false if
+// that is nothing, or if one of the clocks was set.
+func (m *matching) learn() bool {
+	c := anyClocks()
+	for i, at := range m.match {
+		if at >= 0 {
+			c = c.with(m.tasks[at], m.replies[i])
+		}
+	}
+	if c == anyClocks() || c.least > c.most {
+		return false
+	}
+	m.apart = c
+	return true
+}
+
+// slot matches the replies of one slot. Taking for each the first task that will
+// do gives the earliest that it can be of, taking the last from the end gives
+// the latest.
+func (m *matching) slot(on, came []int) {
 	earliest := make([]int, len(came))
 	at := 0
 	for k, i := range came {
-		for at < len(on) && !tasks[on[at]].couldMake(replies[i]) {
+		for at < len(on) && !m.could(on[at], i) {
 			at++
 		}
 		if at == len(on) {
-			matchByNumber(match, tasks, on, came)
 			return
 		}
 		earliest[k] = on[at]
@@ -66,40 +113,44 @@ func matchSlot(match []int, tasks []Task, replies []Reply, on, came []int) {
 	}
 	at = len(on) - 1
 	for k := len(came) - 1; k >= 0; k-- {
-		for !tasks[on[at]].couldMake(replies[came[k]]) {
+		for !m.could(on[at], came[k]) {
 			at--
 		}
 		if on[at] == earliest[k] {
-			match[came[k]] = on[at]
+			m.match[came[k]] = on[at]
 		}
 		at--
 	}
 }
 
-// matchByNumber is for a log that counts tokens or time in another way: the
-// k-th goes with the k-th if there are as many.
-func matchByNumber(match []int, tasks []Task, on, came []int) {
+// could tells whether a reply can be a task's.
+func (m *matching) could(task, reply int) bool {
+	t, r := m.tasks[task], m.replies[reply]
+	if !r.Cut && (t.Cancelled || t.Tokens > 0 && r.Tokens > 0 && t.Tokens != r.Tokens) {
+		return false
+	}
+	c := m.apart.with(t, r)
+	return c.least <= c.most
+}
+
+// byNumber is for a log that counts tokens in another way, so that nothing else
+// has matched: the k-th goes with the k-th if there are as many.
+func (m *matching) byNumber(on, came []int) {
 	var waited []int
 	for _, i := range on {
-		if !tasks[i].Cancelled {
+		if !m.tasks[i].Cancelled {
 			waited = append(waited, i)
 		}
 	}
 	if len(waited) != len(came) {
 		return
 	}
+	for _, i := range came {
+		if m.match[i] >= 0 {
+			return
+		}
+	}
 	for k, i := range came {
-		match[i] = waited[k]
+		m.match[i] = waited[k]
 	}
-}
-
-// couldMake tells whether a reply can be the task's.
-func (t Task) couldMake(r Reply) bool {
-	if !r.Cut && (t.Cancelled || t.Tokens > 0 && r.Tokens > 0 && t.Tokens != r.Tokens) {
-		return false
-	}
-	if r.Received == 0 {
-		return true
-	}
-	return t.Launched >= r.Sent-clocksApart && t.Released <= r.Received+clocksApart
 }

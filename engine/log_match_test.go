@@ -8,11 +8,13 @@ import (
 )
 
 func TestMatchReplies(t *testing.T) {
-	const s = time.Second
+	const s, h = time.Second, time.Hour
 	done := func(slot, tokens int) Task { return Task{Slot: slot, Tokens: tokens, Finished: true} }
 	failed := Task{Slot: 0, Error: "Context size has been exceeded.", Finished: true}
 	cancelled := Task{Slot: 0, Cancelled: true, Finished: true}
-	between := func(from, to time.Duration) Task { return Task{Launched: from, Released: to, Finished: true} }
+	between := func(slot int, from, to time.Duration) Task {
+		return Task{Slot: slot, Launched: from, Released: to, Finished: true}
+	}
 	tests := []struct {
 		name    string
 		tasks   []Task
@@ -31,8 +33,12 @@ func TestMatchReplies(t *testing.T) {
 			[]Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{0, 2}},
 		{"a client that gave up, not told", []Task{done(0, 4), done(0, 4), done(0, 9)},
 			[]Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 9}}, []int{-1, 2}},
-		{"a client that gave up, told by time", []Task{between(1*s, 2*s), between(2*s, 9*s), between(9*s, 10*s)},
-			[]Reply{{Sent: 1 * s, Received: 2 * s}, {Sent: 3 * s, Received: 10 * s}}, []int{0, 2}},
+		{"a client that gave up, told by time", []Task{between(1, 1*s, 2*s), between(0, 1*s, 2*s), between(0, 2*s, 8*s), between(0, 9*s, 10*s)},
+			// The clocks are an hour apart, which slot 1 tells.
+			[]Reply{{Slot: 1, Sent: h + 1*s, Received: h + 2*s}, {Sent: h + 1*s, Received: h + 2*s}, {Sent: h + 3*s, Received: h + 10*s}}, []int{0, 1, 3}},
+		// Of the two it is the one that took no longer than the reply.
+		{"a clock that was set tells only how long", []Task{between(1, 1*s, 2*s), between(1, 3*s, 4*s), between(0, 1*s, 2*s), between(0, 2*s, 8*s), between(0, 9*s, 10*s)},
+			[]Reply{{Slot: 1, Sent: h + 1*s, Received: h + 2*s}, {Slot: 1, Sent: 3 * s, Received: 4 * s}, {Sent: 1 * s, Received: 2 * s}, {Sent: 3 * s, Received: 10 * s}}, []int{0, 1, 2, -1}},
 		{"an end that the log has not", []Task{done(0, 4), {Slot: 0}}, []Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{0, 1}},
 		{"tokens that are counted in another way", []Task{done(0, 3), cancelled, done(0, 3)},
 			[]Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{0, 2}},

@@ -63,7 +63,7 @@ func (b *bench) logs() (err error) {
 	}
 	speed("log_join", size/ours, parserMin, "the same log, lines to tasks")
 	compared("log_join_vs_grep", ours, peer, "s", count)
-	fmt.Printf("bench log_join_memory %.0f MB target <%d %s  [%.3g MB of log]\n", memory, joinerMax, met(memory, joinerMax), size)
+	fmt.Printf("bench log_join_memory %.0f MB target <%d %s  [%.0f MB of log]\n", memory, joinerMax, met(memory, joinerMax), size)
 	return nil
 }
 
