@@ -3,6 +3,7 @@ package answers
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -78,7 +79,7 @@ func newReader(file io.ReaderAt, size int64) (*Reader, error) {
 			break
 		}
 		rec := record{head: h, at: at + headSize, dictionary: dictionary}
-		if h.dictionary {
+		if h.dictionary() {
 			rec.dictionary, dictionary = nil, &rec
 		}
 		if _, twice := r.index[h.id]; !twice {
@@ -126,21 +127,36 @@ func (r *Reader) All(f func(id int, raw []byte) error) error {
 	return nil
 }
 
-func (r *Reader) read(rec record) ([]byte, error) {
+// text reads what was compressed: the floats, and what is left without them.
+func (r *Reader) text(rec record) (text []byte, floats []float32, err error) {
 	decoder, err := r.decoderOf(rec.dictionary)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	compressed := make([]byte, rec.compressed)
 	if _, err := r.file.ReadAt(compressed, rec.at); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	raw, err := decoder.DecodeAll(compressed, make([]byte, 0, min(rec.length, 1<<20)))
+	body, err := decoder.DecodeAll(compressed, make([]byte, 0, min(rec.length, 1<<20)))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(body) < 4*rec.floats {
+		return nil, nil, errPacked
+	}
+	return body[4*rec.floats:], readFloats(body, rec.floats), nil
+}
+
+func (r *Reader) read(rec record) ([]byte, error) {
+	raw, floats, err := r.text(rec)
+	if err == nil && rec.packed() {
+		raw, err = unpack(raw, floats, rec.length)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) != rec.length {
-		return nil, fmt.Errorf("%d bytes, its record says %d", len(raw), rec.length)
+	if len(raw) != rec.length || crc32.ChecksumIEEE(raw) != rec.sum {
+		return nil, errors.New("what is read is not what was written: the file was changed")
 	}
 	return raw, nil
 }
@@ -153,11 +169,11 @@ func (r *Reader) decoderOf(dictionary *record) (*zstd.Decoder, error) {
 	if dictionary == r.dictionary {
 		return r.decoder, nil
 	}
-	raw, err := r.read(*dictionary)
+	text, _, err := r.text(*dictionary)
 	if err != nil {
 		return nil, fmt.Errorf("read answer %d, its dictionary: %w", dictionary.id, err)
 	}
-	decoder, err := newDecoder(dictionaryOf(raw))
+	decoder, err := newDecoder(dictionaryOf(text))
 	if err != nil {
 		return nil, err
 	}

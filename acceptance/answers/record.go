@@ -14,10 +14,14 @@ import (
 const (
 	headMagic = 0x184D2A51
 	headSize  = 8 + headBody
-	headBody  = 21 // id 8, length 4, compressed 4, flags 1, sum 4
+	headBody  = 29 // id 8, length 4, sum 4, floats 4, compressed 4, flags 1, sum of the head 4
 )
 
-const flagDictionary = 1 // the answer is compressed without a dictionary and is the one of those after it
+// Flags of a record.
+const (
+	flagDictionary = 1 // the answer is compressed without a dictionary, and its text is the one of those after it
+	flagPacked     = 2 // the text has marks in the place of floats
+)
 
 // maxAnswer bounds one answer in bytes.
 const maxAnswer = 64 << 20
@@ -27,10 +31,15 @@ const maxDictionary = 128 << 10
 
 type head struct {
 	id         int
-	length     int // of the answer
-	compressed int // of the frame that follows
-	dictionary bool
+	length     int    // of the answer
+	sum        uint32 // of the answer
+	floats     int    // that were taken out; they stand before the text
+	compressed int    // of the frame that follows
+	flags      byte
 }
+
+func (h head) dictionary() bool { return h.flags&flagDictionary != 0 }
+func (h head) packed() bool     { return h.flags&flagPacked != 0 }
 
 func (h head) appendTo(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, headMagic)
@@ -38,12 +47,10 @@ func (h head) appendTo(b []byte) []byte {
 	from := len(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.id))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.length))
+	b = binary.LittleEndian.AppendUint32(b, h.sum)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.floats))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.compressed))
-	var flags byte
-	if h.dictionary {
-		flags = flagDictionary
-	}
-	b = append(b, flags)
+	b = append(b, h.flags)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b[from:]))
 }
 
@@ -52,17 +59,20 @@ var errNoHead = errors.New("no head of a record")
 // readHead reads a head from headSize bytes.
 func readHead(b []byte) (head, error) {
 	body := b[8:headSize]
+	sumAt := headBody - 4
 	if binary.LittleEndian.Uint32(b) != headMagic || binary.LittleEndian.Uint32(b[4:]) != headBody ||
-		crc32.ChecksumIEEE(body[:17]) != binary.LittleEndian.Uint32(body[17:]) {
+		crc32.ChecksumIEEE(body[:sumAt]) != binary.LittleEndian.Uint32(body[sumAt:]) {
 		return head{}, errNoHead
 	}
 	h := head{
 		id:         int(binary.LittleEndian.Uint64(body)),
 		length:     int(binary.LittleEndian.Uint32(body[8:])),
-		compressed: int(binary.LittleEndian.Uint32(body[12:])),
-		dictionary: body[16]&flagDictionary != 0,
+		sum:        binary.LittleEndian.Uint32(body[12:]),
+		floats:     int(binary.LittleEndian.Uint32(body[16:])),
+		compressed: int(binary.LittleEndian.Uint32(body[20:])),
+		flags:      body[24],
 	}
-	if h.id < 0 || h.length > maxAnswer || h.compressed > maxAnswer+maxAnswer/8 {
+	if h.id < 0 || h.length > maxAnswer || h.floats > h.length/leastDigits || h.compressed > maxAnswer+maxAnswer/8 {
 		return head{}, errNoHead
 	}
 	return h, nil
@@ -71,7 +81,8 @@ func readHead(b []byte) (head, error) {
 // newEncoder makes an encoder; dictionary nil: none.
 func newEncoder(dictionary []byte) (*zstd.Encoder, error) {
 	options := []zstd.EOption{
-		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstd.MinWindowSize << 8), zstd.WithEncoderCRC(true),
+		zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(2 * maxDictionary), zstd.WithEncoderCRC(true),
 	}
 	if dictionary != nil {
 		options = append(options, zstd.WithEncoderDictRaw(0, dictionary))
@@ -95,6 +106,6 @@ func newDecoder(dictionary []byte) (*zstd.Decoder, error) {
 	return d, nil
 }
 
-// dictionaryOf takes what of an answer serves as a dictionary: its end, since
-// an encoder looks back from there.
-func dictionaryOf(raw []byte) []byte { return raw[max(0, len(raw)-maxDictionary):] }
+// dictionaryOf takes what of a text serves as a dictionary: its end, since an
+// encoder looks back from there.
+func dictionaryOf(text []byte) []byte { return text[max(0, len(text)-maxDictionary):] }

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,9 +18,10 @@ type Writer struct {
 	file       *os.File
 	plain      *zstd.Encoder
 	encoder    *zstd.Encoder // with the dictionary
-	dictionary int           // length of the answer; 0: none yet
-	frame, out []byte        // reused
-	err        error         // what ended writing
+	dictionary int           // length of the text it is from; 0: none yet
+
+	body, frame, out []byte // reused
+	err              error  // what ended writing
 }
 
 // Create makes a file of answers. It must not exist.
@@ -51,21 +53,31 @@ func (w *Writer) Add(id int, raw []byte) error {
 	if id < 0 || len(raw) > maxAnswer {
 		return fmt.Errorf("keep answer %d: %d bytes: want a number from 0 and at most %d bytes", id, len(raw), maxAnswer)
 	}
-	h := head{id: id, length: len(raw), dictionary: len(raw) >= max(1, 2*w.dictionary)}
+	h := head{id: id, length: len(raw), sum: crc32.ChecksumIEEE(raw)}
+	text, floats, packed := pack(raw)
+	if packed {
+		h.floats, h.flags = len(floats), flagPacked
+	} else {
+		text = raw
+	}
 	encoder := w.encoder
-	if h.dictionary || encoder == nil {
+	if len(text) >= max(1, 2*w.dictionary) {
+		h.flags |= flagDictionary
+		encoder = w.plain
+	} else if encoder == nil {
 		encoder = w.plain
 	}
-	w.frame = encoder.EncodeAll(raw, w.frame[:0])
+	w.body = append(appendFloats(w.body[:0], floats), text...)
+	w.frame = encoder.EncodeAll(w.body, w.frame[:0])
 	h.compressed = len(w.frame)
 	w.out = append(h.appendTo(w.out[:0]), w.frame...)
 	if _, err := w.file.Write(w.out); err != nil {
 		w.err = fmt.Errorf("keep answer %d: %w", id, err)
 		return w.err
 	}
-	if h.dictionary {
-		w.encoder, w.err = newEncoder(dictionaryOf(raw))
-		w.dictionary = len(raw)
+	if h.dictionary() {
+		w.encoder, w.err = newEncoder(dictionaryOf(text))
+		w.dictionary = len(text)
 	}
 	return w.err
 }
