@@ -5,7 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,9 +19,10 @@ import (
 // trial is a neighbour that runs for a while.
 type trial struct {
 	*Neighbour
-	runs []Run
 	from time.Time
 	dir  string
+	mu   sync.Mutex
+	runs []Run
 	pids []int
 }
 
@@ -26,10 +30,16 @@ func newTrial(t *testing.T, o Options) (*trial, error) {
 	tr := &trial{from: time.Now(), dir: t.TempDir()}
 	o.Dir = tr.dir
 	o.Now = tr.us
-	o.Record = func(r Run) { tr.runs = append(tr.runs, r) }
+	o.Record = func(r Run) {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.runs = append(tr.runs, r)
+	}
 	o.Start = func(ctx context.Context, p engine.ProcessOptions) (*engine.Process, error) {
 		process, err := engine.StartProcess(ctx, p)
 		if err == nil {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
 			tr.pids = append(tr.pids, process.PID())
 		}
 		return process, err
@@ -62,12 +72,19 @@ func (tr *trial) until(t *testing.T, enough func() bool) Summary {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for _, pid := range tr.pids {
+	for _, pid := range tr.started() {
 		if _, err := os.Stat(filepath.Join("/proc", itoa(pid))); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("process %d is still there", pid)
 		}
 	}
 	return tr.Summary(0, tr.us())
+}
+
+// started lists the processes, the newest last.
+func (tr *trial) started() []int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Clone(tr.pids)
 }
 
 func (tr *trial) hasWorked() bool {
@@ -129,5 +146,35 @@ func TestKindsOnRealEngine(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
+	}
+}
+
+// A second server that crashes is a finding of its own and is started again; one that ends with its requests in flight
+// says nothing more.
+func TestServerThatCrashes(t *testing.T) {
+	e := realengine.Require(t)
+	tr, err := newTrial(t, Options{
+		Spec: Spec{Kind: Server, Args: []string{"-t", "1"}, Workers: 1}, Programs: map[string]string{"llama-server": e.Program("llama-server")},
+		Model: e.Model(realengine.Plain), Env: []string{"PATH=/usr/bin:/bin"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := false
+	s := tr.until(t, func() bool {
+		switch {
+		case !killed && tr.hasWorked():
+			killed = true
+			syscall.Kill(-tr.started()[0], syscall.SIGSEGV)
+		case killed:
+			return tr.Summary(0, tr.us()).Runs > 1
+		}
+		return false
+	})
+	if s.Failed != 1 || s.Runs != 2 || s.Died != "" || !strings.Contains(strings.Join(s.Findings, "\n"), "llama-server ended by itself: signal 11") {
+		t.Errorf("%+v", s)
+	}
+	if last := tr.runs[len(tr.runs)-1]; last.Exit != ExitStopped || len(last.Findings) > 0 {
+		t.Errorf("%+v", last)
 	}
 }

@@ -1,6 +1,25 @@
 // Package neighbour runs the other job on the device beside a server under test, over and over, and proves that it
 // worked. A neighbour is an exposure and not a subject: what goes wrong in it is told in a table of its own and never
 // counted as a fault of the candidate.
+//
+// Nouns:
+//
+//   - Spec says which job, Options what it needs here, Neighbour is the job.
+//   - A Run is one start of its program: how it ended, what it proved, its findings. A run that proves nothing has
+//     failed, however well it ended; after three failures in a row the neighbour is given up.
+//   - A unit is what proves work: tokens that llama-bench measured, answered requests of a second server, tests of
+//     test-backend-ops that passed, MiB that were written and are resident, lines that match or clean runs of a command.
+//   - A Summary says what was proven between two moments. It counts what goes on as well as what has ended, so a gate
+//     asks it and not the runs: a second server is one run from the beginning to the end.
+//
+// It is used so:
+//
+//	n, err := neighbour.New(options)    refuses what the host or the package lacks: no evidence, not a fault
+//	go n.Loop(ctx)                      until ctx ends
+//	<-n.Worked()                        the load may begin; or <-n.Died(), or the plan's lead is over
+//	n.Summary(loadFrom, loadTo)         Units and Runs for the gates, Findings for the neighbour's own table
+//
+// Every program runs in a process group of its own, or wherever Options.Start puts it, and is gone when Loop returns.
 package neighbour
 
 // Kinds of neighbour.

@@ -1,6 +1,9 @@
 package neighbour
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A tally counts troubles by their kind and remembers the first of each.
 type tally struct {
@@ -35,7 +38,7 @@ func (t *tally) list() []string {
 func cut(s string) string {
 	const most = 200
 	if len(s) > most {
-		return fmt.Sprintf("%.*s…", most, s)
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }
