@@ -1,228 +1,223 @@
 package acceptance
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"syscall"
+	"net/http"
 	"time"
 
+	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/acceptance/load"
 	"github.com/1bit-systems/pkg/engine"
 )
 
-// Faces of fault as a verdict names them.
+// arm is one server life as the ledger tells it. It counts requests as they
+// come and keeps none, so that its size does not grow with their number.
+type arm struct {
+	plan  *Plan // as it is for this life
+	faces *faceTable
+	start startRecord
+
+	startup   *startupRecord
+	startupAt time.Time
+	load      *loadRecord
+	exit      *exitRecord
+	watchdog  *watchdogRecord
+	watchedAt time.Time
+	probes    int // identical requests on the quiet server after the load
+	end       *endRecord
+	logs      map[logKey]bool
+	beside    beside
+
+	requests armRequests
+	traces   map[traceKey]*trace
+	faulted  map[int]bool // requests with a gating fault, by id
+	bySlot   map[int]int  // the same, by the slot that they were seen on
+	toFault  *int         // requests that had ended when the first gating fault was seen
+}
+
+// logKey is a kind of line; the abort for NaN is told apart from others.
+type logKey struct {
+	kind     engine.LogKind
+	nanAbort bool
+}
+
+// armRequests counts the requests of a life.
+type armRequests struct {
+	ended    int // by themselves, up to the first fault and with it
+	answered int
+	ok       int // answered without a gating fault
+	censored int // given up by the runner, or in flight at the first fault
+	notSeen  int // answers without the log-probabilities that were asked for
+
+	predicted, observed int // tokens
+	httpErrors, nan     int
+
+	all     chances
+	bins    map[int]*chances // by length of prompt
+	slots   map[int]*chances
+	first   map[int]firstTask // of each slot
+	latency load.Histogram    // µs from the intended start
+	warned  map[string]int
+}
+
+// firstTask is the request that a slot served first.
+type firstTask struct {
+	start   int64
+	sight   sight
+	faulted bool
+}
+
+// Bounds on what a ledger can make us remember. A life has far less.
 const (
-	FaceNaN        = "nan"      // the engine's guard reported it
-	FaceNaNWire    = "nan-wire" // null log-probabilities, and the log is silent
-	FaceUTF8       = "utf8"
-	FaceJSON       = "json"
-	FaceFormat     = "format"
-	FaceStatus     = "status"
-	FaceTransport  = "transport" // no answer, and the server lives
-	FaceHang       = "hang"      // no answer within the deadline
-	FaceLeak       = "leak"      // an answer with another request's nonce
-	FaceCorruption = "corruption"
-	FaceCrash      = "crash"
-	FaceDevice     = "device" // the GPU runtime reports an error
-	FaceStartup    = "startup"
+	mostStrata  = 4096   // slots, lengths of prompts
+	mostFaulted = 100000 // faulted requests told apart
 )
 
-// A Fault is one thing that went wrong in an arm.
-type Fault struct {
-	Face    string    `json:"face"`
-	Arm     int       `json:"arm"`
-	Request *int      `json:"request"` // null: none in particular
-	Slot    *int      `json:"slot"`    // where it was seen, which need not be the cause
-	At      time.Time `json:"at"`
-	Detail  string    `json:"detail"`
+// newArm begins a life. The plan is the one of this life.
+func newArm(p *Plan, faces *faceTable, s startRecord) *arm {
+	return &arm{
+		plan: p, faces: faces, start: s, logs: map[logKey]bool{},
+		traces: map[traceKey]*trace{}, faulted: map[int]bool{}, bySlot: map[int]int{},
+		requests: armRequests{
+			bins: map[int]*chances{}, slots: map[int]*chances{}, first: map[int]firstTask{}, warned: map[string]int{},
+		},
+	}
 }
 
-// arm is one server life as the ledger tells it.
-type arm struct {
-	plan      *Plan
-	start     startRecord
-	startup   *startupRecord
-	load      *loadRecord
-	requests  []requestRecord
-	at        []time.Time // of the requests
-	logs      []logRecord
-	logAt     []time.Time
-	exit      *exitRecord
-	neighbour []neighbourRecord
-	probe     *probeRecord
-	end       *endRecord
-
-	startupAt, exitAt, probeAt time.Time
-}
-
-// take adds one record to the arm.
-func (a *arm) take(l line) error {
+// take adds one record of the life.
+func (a *arm) take(r *record) error {
 	var err error
-	switch l.Kind {
-	case recordStartup:
-		a.startupAt = l.At
-		a.startup, err = decode[startupRecord](l)
-	case recordLoad:
-		a.load, err = decode[loadRecord](l)
+	switch r.Kind {
 	case recordRequest:
-		var r *requestRecord
-		if r, err = decode[requestRecord](l); err == nil {
-			a.requests, a.at = append(a.requests, *r), append(a.at, l.At)
+		if r.request == nil {
+			if r.request, err = decode[requestRecord](r.line); err != nil {
+				return err
+			}
+		}
+		a.takeRequest(r.At, r.request)
+	case recordStartup:
+		a.startupAt = r.At
+		a.startup, err = decode[startupRecord](r.line)
+	case recordLoad:
+		a.load, err = decode[loadRecord](r.line)
+	case recordFinding:
+		var f *findingRecord
+		if f, err = decode[findingRecord](r.line); err == nil {
+			a.takeFinding(r.At, f)
 		}
 	case recordLog:
-		var r *logRecord
-		if r, err = decode[logRecord](l); err == nil {
-			a.logs, a.logAt = append(a.logs, *r), append(a.logAt, l.At)
+		var l *logRecord
+		if l, err = decode[logRecord](r.line); err == nil {
+			a.logs[logKey{l.Kind, l.NaNAbort}] = true
 		}
+	case recordWatchdog:
+		a.watchedAt = r.At
+		a.watchdog, err = decode[watchdogRecord](r.line)
 	case recordExit:
-		a.exitAt = l.At
-		a.exit, err = decode[exitRecord](l)
+		a.exit, err = decode[exitRecord](r.line)
 	case recordNeighbour:
-		var r *neighbourRecord
-		if r, err = decode[neighbourRecord](l); err == nil {
-			a.neighbour = append(a.neighbour, *r)
+		var n *neighbourRecord
+		if n, err = decode[neighbourRecord](r.line); err == nil {
+			a.beside.add(n)
 		}
 	case recordProbe:
-		a.probeAt = l.At
-		a.probe, err = decode[probeRecord](l)
+		a.probes++
 	case recordEnd:
-		a.end, err = decode[endRecord](l)
+		a.end, err = decode[endRecord](r.line)
+	case recordProcess, recordKernel, recordSentinel:
+		// What they mean for the verdict stands in findings.
 	default:
-		err = fmt.Errorf("record %d: unknown kind %q", l.Seq, l.Kind)
+		err = fmt.Errorf("record %d: unknown kind %q", r.Seq, r.Kind)
 	}
 	return err
 }
 
-// logged finds the first log record of a kind.
-func (a *arm) logged(kind engine.LogKind) (int, bool) {
-	i := slices.IndexFunc(a.logs, func(r logRecord) bool { return r.Kind == kind })
-	return i, i >= 0
-}
-
-// faults lists what went wrong, in the order in which it was seen. Several
-// traces of one event (guard line, abort text, exit, broken connections) are
-// one fault, told by the most telling trace.
-func (a *arm) faults() []Fault {
-	var list []Fault
-	add := func(at time.Time, face, detail string, request, slot *int) {
-		list = append(list, Fault{Face: face, Arm: a.start.Arm, Request: request, Slot: slot, At: at, Detail: detail})
+// takeRequest counts one request. Its findings decide first: a clean one that
+// comes after a fault was in flight then, and says nothing.
+func (a *arm) takeRequest(at time.Time, r *requestRecord) {
+	q := &a.requests
+	for _, w := range r.Warnings {
+		q.warn(w)
 	}
-	guard, guarded := a.logged(engine.LogNaN)
-	for i, r := range a.requests {
-		face, detail := requestFault(r, a.exit != nil, guarded)
-		if face == "" {
-			continue
-		}
-		if face == FaceNaN {
-			detail += "; guard line in the log: " + a.logs[guard].Line
-		}
-		slot := &r.Slot
-		if r.Slot < 0 {
-			slot = nil
-		}
-		add(a.at[i], face, detail, &r.ID, slot)
+	if r.Outcome == outcomeCensored {
+		q.censored++
+		return
 	}
-	wire := slices.ContainsFunc(list, func(f Fault) bool { return f.Face == FaceNaN })
-	a.logFaults(wire, add)
-	a.endFaults(add)
-	slices.SortStableFunc(list, func(x, y Fault) int { return x.At.Compare(y.At) })
-	return list
-}
-
-// requestFault names the face of one request, or "". A request that got no
-// answer because the server ended is told by the server's end.
-func requestFault(r requestRecord, exited, guarded bool) (face, detail string) {
-	switch r.Outcome {
-	case outcomeDeadline:
-		return FaceHang, r.Error
-	case outcomeNoAnswer:
-		if !exited {
-			return FaceTransport, r.Error
+	bad, known, nan := a.faulted[r.ID], a.toFault != nil, false
+	for _, f := range r.Findings {
+		if a.found(at, f, &r.ID, r.Slot) {
+			bad = true
 		}
-	}
-	names := map[string]string{
-		engine.FaceNaN: FaceNaNWire, engine.FaceUTF8: FaceUTF8, engine.FaceJSON: FaceJSON, engine.FaceFormat: FaceFormat,
-		engine.FaceStatus: FaceStatus, engine.FaceLoading: FaceStatus, FaceLeak: FaceLeak,
-	}
-	for _, f := range r.Faces {
-		if face = names[f.Face]; face == FaceNaNWire && guarded {
-			face = FaceNaN
+		if f.Grade == detect.Warning {
+			q.warn(f.Face)
 		}
-		if face != "" {
-			return face, f.Detail
-		}
+		nan = nan || f.Face == detect.NaN || f.Face == detect.NaNWire
 	}
-	return "", ""
-}
-
-// logFaults adds what the server log tells: a guard line that no answer
-// showed, an abort, an error of the device.
-func (a *arm) logFaults(wire bool, add func(time.Time, string, string, *int, *int)) {
-	i, guarded := a.logged(engine.LogNaN)
-	if guarded && !wire {
-		add(a.logAt[i], FaceNaN, "guard line in the log: "+a.logs[i].Line, nil, nil)
+	if known && !bad {
+		q.censored++
+		return
 	}
-	if i, ok := a.logged(engine.LogAbort); ok && !guarded {
-		if slices.ContainsFunc(a.logs, func(r logRecord) bool { return r.NaNAbort }) {
-			add(a.logAt[i], FaceNaN, "aborted for NaN, and the guard's own line was lost: "+a.logs[i].Line, nil, nil)
-		} else {
-			add(a.logAt[i], FaceCrash, "aborted: "+a.logs[i].Line, nil, nil)
-		}
+	q.count(r, bad)
+	if nan {
+		q.nan++
 	}
-	if i, ok := a.logged(engine.LogDevice); ok {
-		add(a.logAt[i], FaceDevice, a.logs[i].Line, nil, nil)
+	if bad {
+		a.blame(r.ID, r.Slot)
 	}
 }
 
-// endFaults adds what start, end and the requests after the load tell.
-func (a *arm) endFaults(add func(time.Time, string, string, *int, *int)) {
-	_, guarded := a.logged(engine.LogNaN)
-	_, aborted := a.logged(engine.LogAbort)
-	if s := a.startup; s != nil && s.Problem != "" && a.startupCause() == "" && !guarded && !aborted {
-		add(a.startupAt, FaceStartup, s.Detail, nil, nil)
-	}
-	if e := a.exit; e != nil && !guarded && !aborted && !a.oomKilled() {
-		add(a.exitAt, FaceCrash, "the server ended by itself: "+e.Text, nil, nil)
-	}
-	if p := a.probe; p != nil && p.Face != "" {
-		face := FaceCorruption
-		switch p.Face {
-		case engine.FaceDiffers:
-		case engine.FaceNaN:
-			face = FaceNaNWire
-		case engine.FaceTransport:
-			face = FaceTransport
-		case engine.FaceNotObserved:
-			return // nothing was seen, so nothing was found
-		default:
-			face, _ = requestFault(requestRecord{Faces: []engine.AnswerFault{{Face: p.Face}}}, false, false)
-			face = cmp.Or(face, FaceStatus)
+// count adds a request that ended by itself.
+func (q *armRequests) count(r *requestRecord, bad bool) {
+	kind := sightOf(r)
+	q.ended++
+	q.predicted += r.Predicted
+	q.observed += r.Observed
+	if r.Outcome == outcomeAnswered {
+		q.answered++
+		if !bad {
+			q.ok++
 		}
-		if face == FaceTransport && a.exit != nil {
-			return
+		if r.Status != http.StatusOK && r.Status != 0 {
+			q.httpErrors++
 		}
-		add(a.probeAt, face, "identical requests after the load: "+p.Detail, nil, nil)
+		if r.ProbsAsked && r.Observed == 0 && r.Predicted > 0 {
+			q.notSeen++
+		}
+		q.latency.Record(r.EndUS - r.IntendedUS)
+	}
+	q.all.one(kind, bad)
+	stratum(q.bins, r.PromptTarget).one(kind, bad)
+	if r.Slot < 0 {
+		return
+	}
+	stratum(q.slots, r.Slot).one(kind, bad)
+	if before, served := q.first[r.Slot]; (!served && len(q.first) < mostStrata) || served && r.StartUS < before.start {
+		q.first[r.Slot] = firstTask{r.StartUS, kind, bad}
 	}
 }
 
-func (a *arm) oomKilled() bool {
-	return a.exit != nil && a.exit.OOMKilled && syscall.Signal(a.exit.Signal) == syscall.SIGKILL
+func (c *chances) one(kind sight, bad bool) {
+	if bad {
+		c.faulted++
+	} else {
+		c.clean[kind]++
+	}
 }
 
-// startupCause names the outside cause of a failed start, or "": then it is the
-// engine's fault. An allocation that fails within the plan's band of GTT, or
-// below it, has no outside cause.
-func (a *arm) startupCause() string {
-	s, band := a.startup, a.plan.Gates.GTTUsedGiB
-	switch {
-	case s == nil || s.Problem == "":
-		return ""
-	case s.PortTaken:
-		return "port-taken"
-	case s.OOMKilled:
-		return "oom-kill"
-	case s.AllocFailed && (band == nil || s.GTTUsedGiB == nil || *s.GTTUsedGiB > band.Max):
-		return "load-oom"
+// stratum gives the counts of one length or slot.
+func stratum(of map[int]*chances, key int) *chances {
+	c := of[key]
+	if c == nil {
+		c = &chances{}
+		if len(of) < mostStrata {
+			of[key] = c
+		}
 	}
-	return ""
+	return c
+}
+
+func (q *armRequests) warn(what string) {
+	if _, known := q.warned[what]; known || len(q.warned) < mostStrata {
+		q.warned[what]++
+	}
 }

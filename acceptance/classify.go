@@ -3,8 +3,10 @@ package acceptance
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"time"
 
-	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/acceptance/detect"
 )
 
 // States of an arm.
@@ -17,29 +19,46 @@ const (
 
 // An ArmState is the judgement of one server life.
 type ArmState struct {
-	Arm         int    `json:"arm"`
+	Arm         int    `json:"arm"`  // from 1, replaced ones included
+	Name        string `json:"name"` // of the plan's arm
+	Role        string `json:"role"`
+	Life        int    `json:"life"` // of the arm, from 1
+	Replaces    int    `json:"replaces,omitempty"`
 	State       string `json:"state"`
 	Reason      string `json:"reason"`                  // such as fault(nan-wire)
 	Detail      string `json:"detail,omitempty"`        // for people
 	OutOfRegime bool   `json:"out_of_regime,omitempty"` // of a fault: outside the rate, but never clean
-	Faults      int    `json:"faults"`                  // requests or events that showed a fault
+	Faults      int    `json:"faults"`                  // requests that showed the fault; 1 if none in particular did
+	ToFault     *int   `json:"requests_to_fault"`       // requests that had ended when it was first seen, that one included
+	Counts      bool   `json:"counts"`                  // it is evidence about the rate
+
+	Requests    int     `json:"requests"` // that ended by themselves
+	LoadSeconds float64 `json:"load_seconds"`
+	BusyShare   float64 `json:"all_slots_busy_share"`
 }
 
-// classify judges one arm: fault before invalid before out of regime before
+// evidence tells whether the life says anything about the rate in the regime.
+func (s ArmState) evidence() bool {
+	return s.State == stateClean || s.State == stateFault && !s.OutOfRegime
+}
+
+// classify judges one life: fault before invalid before out of regime before
 // clean. Everything comes from what the runner saw; nothing is presumed.
 func (a *arm) classify() ArmState {
-	s := ArmState{Arm: a.start.Arm}
-	faults := a.faults()
+	s := ArmState{
+		Arm: a.start.Arm, Name: a.start.Name, Role: a.start.Role, Life: a.start.Life, Replaces: a.start.Replaces,
+		Requests: a.requests.ended,
+	}
+	if a.end != nil {
+		s.LoadSeconds = time.Duration(a.end.LoadUS * 1000).Seconds()
+		s.BusyShare = a.end.Shape.busyShare()
+	}
+	episode := a.episode()
 	regime, regimeDetail := a.outOfRegime()
-	if len(faults) > 0 {
-		f := faults[0]
-		for _, other := range faults {
-			if other.Face == FaceLeak && f.Face != FaceLeak {
-				f = other
-			}
-		}
-		s.State, s.Reason, s.Detail = stateFault, "fault("+family(f.Face)+")", f.Detail
-		s.Faults, s.OutOfRegime = len(faults), regime != ""
+	if len(episode) > 0 {
+		f := a.fault(episode)
+		s.State, s.Reason, s.Detail = stateFault, a.called(f.Face), f.Detail
+		s.Faults, s.ToFault, s.OutOfRegime = max(1, f.Requests), f.AfterRequests, regime != ""
 		return s
 	}
 	if reason, detail := a.invalid(); reason != "" {
@@ -54,77 +73,148 @@ func (a *arm) classify() ArmState {
 	return s
 }
 
-// family joins the faces of broken bytes: they are one kind of fault, seen by
-// different checks.
-func family(face string) string {
-	switch face {
-	case FaceUTF8, FaceJSON, FaceFormat:
-		return "face-b"
+// startTraces are the traces with the failed start judged by its record: whether
+// its cause lies outside depends on the plan.
+func (a *arm) startTraces() map[traceKey]*trace {
+	all := maps.Clone(a.traces)
+	key := traceKey{detect.Startup, detect.Fault}
+	if a.startup == nil || a.startup.Problem == "" {
+		return all
 	}
-	return face
+	if a.startupCause() != "" {
+		delete(all, key)
+		return all
+	}
+	if setting := a.faces.setting(detect.Startup); all[key] == nil && setting != detect.Off {
+		all[key] = &trace{face: detect.Startup, seen: 1, first: a.startupAt, detail: a.startup.Detail, reported: setting == detect.Report}
+	}
+	return all
 }
 
-// invalid names the outside cause that makes an arm no evidence.
+// startupCause names the outside cause of a failed start, or "": then it is the
+// engine's fault. An allocation that fails within the plan's band of GTT, or
+// below it, has no outside cause.
+func (a *arm) startupCause() string {
+	s, band := a.startup, a.plan.Gates.GTTUsedGiB
+	switch {
+	case s == nil || s.Problem == "":
+		return ""
+	case s.PortTaken:
+		return "port-taken"
+	case s.OOMKilled:
+		return "oom-kill"
+	case s.AllocFailed && (band == nil || s.GTTUsedGiB == nil || !(*s.GTTUsedGiB <= band.Max)):
+		return "load-oom"
+	}
+	return ""
+}
+
+// invalid names the outside cause that makes a life no evidence.
 func (a *arm) invalid() (reason, detail string) {
-	if cause := a.startupCause(); cause != "" {
-		return cause, a.startup.Detail
+	if s := a.startup; s != nil && s.Problem != "" {
+		return cmp.Or(a.startupCause(), "startup"), s.Detail
 	}
-	if a.oomKilled() {
-		return "oom-kill", a.exit.Text + ", and the kernel killed for memory meanwhile"
-	}
-	if why := a.overcommitted(); why != "" {
-		return "plan", why
+	if reason, detail := a.outsideCause(); reason != "" {
+		return reason, detail
 	}
 	switch {
 	case a.end == nil:
 		return "harness", "the runner ended without closing the arm"
 	case a.end.Why == whyInterrupted:
 		return "harness", a.end.Detail
-	case a.end.Why == whyFault:
-		return "harness", "the arm was ended for a fault that the ledger does not hold"
+	case a.end.Why == whyTeardown:
+		return "teardown", a.end.Detail
+	case a.end.Why == whyPlan:
+		return "plan", cmp.Or(a.end.Detail, "the load does not fit the server")
 	case a.end.Why == whyRegime:
 		return "", "" // then the load is short by intent, and the regime says why
+	case a.exit != nil:
+		return "harness", "the server ended by itself, which this plan only reports: " + a.exit.Text
+	case a.end.Why == whyFault:
+		return "harness", "the arm was ended for a fault that the ledger does not hold: " + a.end.Detail
 	}
-	if why := a.end.Shape.problem(a.plan, a.answered()); why != "" {
+	if why := a.short(); why != "" {
+		return "harness", why
+	}
+	if why := a.end.Shape.problem(a.plan, a.requests.answered); why != "" {
 		return "load-shape", why
 	}
 	return "", ""
 }
 
-// overcommitted says how the load did not fit the server's context.
-func (a *arm) overcommitted() string {
-	if a.end != nil && a.end.Why == whyPlan {
-		return cmp.Or(a.end.Detail, "the load does not fit the server")
-	}
-	if i, ok := a.logged(engine.LogContext); ok {
-		return a.logs[i].Line
-	}
-	for _, r := range a.requests {
-		for _, f := range r.Faces {
-			if f.Face == engine.FaceContext {
-				return f.Detail
-			}
+// outsideCause is a cause that the runner saw, or that a finding names.
+func (a *arm) outsideCause() (reason, detail string) {
+	all := a.startTraces()
+	told := func(face string) (string, bool) {
+		t, ok := all[traceKey{face, detect.Invalid}]
+		if !ok || t.reported {
+			return "", false
 		}
+		return t.detail, true
+	}
+	if a.oomKilled() {
+		return "oom-kill", a.exit.Text + ", and the kernel killed for memory meanwhile"
+	}
+	if detail, ok := told(detect.Crash); ok {
+		return "oom-kill", detail
+	}
+	if w := a.watchdog; w != nil {
+		return "watchdog", fmt.Sprintf("%s was %g, the limit is %g", w.Reason, w.Value, w.Limit)
+	}
+	if detail, ok := told(detect.Context); ok {
+		return "plan", detail
+	}
+	for _, f := range a.faces.infos {
+		if detail, ok := told(f.Name); ok {
+			return f.Name, detail
+		}
+	}
+	return "", ""
+}
+
+// short says how the load ended before it was complete.
+func (a *arm) short() string {
+	if n := a.plan.Load.Requests; n > 0 && a.requests.ended < n {
+		return fmt.Sprintf("only %d of %d requests were made", a.requests.ended, n)
+	}
+	want, got := time.Duration(a.plan.Load.Duration), time.Duration(a.end.LoadUS*1000)
+	if want > 0 && got < want {
+		return fmt.Sprintf("the load lasted %s of %s", got.Round(time.Millisecond), want)
 	}
 	return ""
 }
 
-// outOfRegime names the condition outside the server that was not met.
+// outOfRegime names the condition outside the server that was not met. A load
+// that a fault cut short is not held to have had all of the neighbour's work.
 func (a *arm) outOfRegime() (reason, detail string) {
-	if band := a.plan.Gates.GTTUsedGiB; band != nil && a.load != nil {
-		used := a.load.GTTUsedGiB
-		if used == nil || !(*used >= band.Min && *used <= band.Max) {
+	g, cut := a.plan.Gates, len(a.episode()) > 0
+	if a.load != nil {
+		if band, used := g.GTTUsedGiB, a.load.GTTUsedGiB; band != nil && (used == nil || !(*used >= band.Min && *used <= band.Max)) {
 			return "gtt", fmt.Sprintf("%s GiB of GTT in use at the first request, the plan asks for %g to %g", gib(used), band.Min, band.Max)
 		}
+		if least, mem := g.MemAvailableGiB, a.load.MemAvailableGiB; least > 0 && (mem == nil || !(*mem >= least)) {
+			return "mem-available", fmt.Sprintf("%s GiB of memory available at the first request, the plan asks for %g", gib(mem), least)
+		}
 	}
-	if a.plan.Neighbour == nil || a.end == nil {
+	if a.end == nil {
 		return "", ""
 	}
-	if n := a.end.Neighbour; n != nil && n.Died != "" {
-		return "neighbour-died", n.Died
+	if a.plan.Neighbour != nil {
+		if n := a.end.Neighbour; n != nil && n.Died != "" {
+			return "neighbour-died", n.Died
+		}
+		w := a.beside.work(a.end)
+		if cut && w.ever > 0 {
+			return "", ""
+		}
+		if need := int64(max(1, g.NeighbourRuns)); w.units < need {
+			return "neighbour-no-work", fmt.Sprintf("the neighbour did %s during the load, the plan asks for %d", w, need)
+		}
 	}
-	if runs, tokens, _ := a.neighbourWork(); runs < a.plan.Gates.NeighbourRuns || tokens == 0 {
-		return "neighbour-no-work", fmt.Sprintf("the neighbour finished %d runs with %d tokens during the load, the plan asks for %d runs", runs, tokens, a.plan.Gates.NeighbourRuns)
+	if least := g.EvictedMS; least > 0 && !cut {
+		if ms := a.end.EvictedMS; ms == nil || *ms < least {
+			return "no-exposure", fmt.Sprintf("queues of the server were evicted for %s ms, the plan asks for %d", milliseconds(ms), least)
+		}
 	}
 	return "", ""
 }
@@ -136,41 +226,9 @@ func gib(v *float64) string {
 	return fmt.Sprintf("%.1f", *v)
 }
 
-// neighbourWork counts the runs that finished with results, their tokens, and
-// the runs that failed, of those that fell into the load. What a run printed
-// before the runner stopped it counts as tokens.
-func (a *arm) neighbourWork() (runs int, tokens int64, failed int) {
-	for _, r := range a.neighbour {
-		if a.end == nil || r.EndUS <= a.end.LoadFromUS || r.StartUS >= a.end.LoadFromUS+a.end.LoadUS {
-			continue
-		}
-		tokens += r.Tokens
-		switch {
-		case r.Exit == exitOK && r.Tokens > 0:
-			runs++
-		case r.Exit != exitStopped:
-			failed++
-		}
+func milliseconds(v *int64) string {
+	if v == nil {
+		return "an unknown number of"
 	}
-	return runs, tokens, failed
-}
-
-// ended counts the requests that came to an end of their own, good or bad.
-func (a *arm) ended() int {
-	return a.count(func(r requestRecord) bool { return r.Outcome != outcomeCensored })
-}
-
-// answered counts the requests that got a reply of whatever kind.
-func (a *arm) answered() int {
-	return a.count(func(r requestRecord) bool { return r.Outcome == outcomeAnswered })
-}
-
-func (a *arm) count(is func(requestRecord) bool) int {
-	n := 0
-	for _, r := range a.requests {
-		if is(r) {
-			n++
-		}
-	}
-	return n
+	return fmt.Sprint(*v)
 }

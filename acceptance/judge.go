@@ -1,10 +1,10 @@
 package acceptance
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
-	"time"
 )
 
 // Names in an evidence folder.
@@ -25,168 +25,264 @@ const (
 // alone: nothing else in the folder and nothing of this host matters, and the
 // same bytes always give the same verdict. A ledger that is incomplete, torn
 // or changed gives an inconclusive verdict, unless what is intact of it holds a
-// fault. The error is for a folder without a readable run.
+// fault. A ledger that still grows is judged as far as it goes. The error is for
+// a folder without a readable run.
 func JudgeDir(dir string) (*Verdict, error) {
-	var parts [3][]byte
-	for i, name := range []string{PlanName, ResolvedName, LedgerName} {
+	var parts [2][]byte
+	for i, name := range []string{PlanName, ResolvedName} {
 		var err error
 		if parts[i], err = readInput(filepath.Join(dir, name)); err != nil {
 			return nil, fmt.Errorf("judge %s: it is not the evidence of a run: %w", dir, err)
 		}
 	}
-	v, err := judge(parts[0], parts[1], parts[2])
+	f, err := openInput(filepath.Join(dir, LedgerName))
+	if err != nil {
+		return nil, fmt.Errorf("judge %s: it is not the evidence of a run: %w", dir, err)
+	}
+	defer f.Close()
+	v, err := judge(parts[0], parts[1], f)
 	if err != nil {
 		return nil, fmt.Errorf("judge %s: %w", dir, err)
 	}
 	return v, nil
 }
 
-// run is what a ledger tells.
-type run struct {
-	open          openRecord
-	arms          []*arm
-	before, after *HostFacts
-}
-
-// judge is the whole verdict function.
-func judge(planFile, resolved, raw []byte) (*Verdict, error) {
+// judge is the whole verdict function. It reads the ledger once, as a stream,
+// and what it remembers grows with the number of lives, not of requests.
+func judge(planFile, resolved []byte, ledger io.Reader) (*Verdict, error) {
 	p, err := parsePlan(planFile)
 	if err != nil {
 		return nil, err
 	}
-	content, err := readLedger(raw)
-	if err != nil {
+	j := newJudging(p, p.FileSHA256(), sumOf(resolved))
+	s, err := scanLedger(ledger, j.take)
+	if err != nil && !errors.Is(err, errSenseless) {
 		return nil, err
 	}
-	r, damage := replay(p, content)
-	v := &Verdict{
-		Plan: p.Name, PlanFileSHA256: p.FileSHA256(), PlanSHA256: sumOf(resolved), Package: r.open.Package,
-		PackageDigest: r.open.PackageDigest, Primary: p.Primary, Notes: append([]string{}, content.Notes...),
-		ArmStates: []ArmState{}, Faults: []Fault{}, NotTested: []string{},
+	if err != nil {
+		j.damage = err.Error()
 	}
-	if damage == "" && len(content.Lines) > 0 {
-		damage = r.foreign(v)
-	}
-	for _, a := range r.arms {
-		s := a.classify()
-		v.ArmStates = append(v.ArmStates, s)
-		v.Faults = append(v.Faults, a.faults()...)
-		v.Requests += a.ended()
-		v.Arms.add(s.State)
-	}
-	tally := newTally(p, r.arms, v.ArmStates)
-	v.Bounds, v.Exposure = tally.bounds(), exposure(r, tally)
-	v.NotTested = notTested(p, r, tally)
-	v.Verdict, v.Reason = decide(p, r, v, content, damage, tally)
-	return v, nil
+	return j.verdict(s), nil
 }
 
-// replay sorts the records into arms. It stops at the first that makes no
-// sense, and says so.
-func replay(p *Plan, c *ledgerContent) (*run, string) {
-	r := &run{}
-	for i, l := range c.Lines {
-		var err error
-		switch {
-		case i == 0:
-			err = json.Unmarshal(l.Data, &r.open)
-			if err == nil && (l.Kind != recordOpen || r.open.Schema != ledgerSchema) {
-				err = fmt.Errorf("record 1: not an opening record of schema %d", ledgerSchema)
-			}
-		case l.Kind == recordHost:
-			var h *hostRecord
-			if h, err = decode[hostRecord](l); err == nil && h.When == "before" {
-				r.before = &h.Host
-			} else if err == nil {
-				r.after = &h.Host
-			}
-		case l.Kind == recordStart:
-			var s *startRecord
-			if s, err = decode[startRecord](l); err == nil {
-				r.arms = append(r.arms, &arm{plan: p, start: *s})
-			}
-		case len(r.arms) == 0:
-			err = fmt.Errorf("record %d: %s before any start", l.Seq, l.Kind)
-		default:
-			err = r.arms[len(r.arms)-1].take(l)
-		}
-		if err != nil {
-			return r, err.Error()
-		}
+// errSenseless says that a record makes no sense where it stands. What comes
+// after it is not looked at.
+var errSenseless = errors.New("a record makes no sense")
+
+// judging is a verdict in the making.
+type judging struct {
+	plan          *Plan
+	faces         *faceTable
+	lives         map[lifeKey]PlannedLife
+	planFile      string // digests
+	resolved      string
+	open          openRecord
+	before, after *HostFacts
+	records       int
+	resumed       int
+	damage        string
+	notes         []string
+
+	arm    *arm // the life that goes on; nil before the first
+	states []ArmState
+	done   map[lifeKey]ArmState // what there is as evidence of each planned life
+	arms   ArmCounts            // of the package
+	all    ArmCounts            // attempts of every role
+	asked  int                  // requests of the package
+	faults []Fault
+	rows   []*rowTally
+	groups map[string]*pair // by role
+	table  []faceTally
+}
+
+// lifeKey names a planned life: the index of its arm, and which of the arm's
+// lives it is.
+type lifeKey struct{ arm, life int }
+
+// pair counts lives that are evidence, and all of them.
+type pair struct{ counted, all *tally }
+
+func newPair() *pair { return &pair{newTally(), newTally()} }
+
+// shown is what to tell of the load: of the lives that count, if there are any.
+func (p *pair) shown() *tally {
+	if p.counted.lives > 0 {
+		return p.counted
 	}
-	return r, c.Damage
+	return p.all
+}
+
+func newJudging(p *Plan, planFile, resolved string) *judging {
+	j := &judging{
+		plan: p, faces: newFaceTable(p), lives: map[lifeKey]PlannedLife{}, planFile: planFile, resolved: resolved,
+		done: map[lifeKey]ArmState{}, groups: map[string]*pair{},
+	}
+	for _, role := range []string{RoleCandidate, RoleControl, RoleBaseline} {
+		j.groups[role] = newPair()
+	}
+	for _, l := range p.Lives() {
+		j.lives[lifeKey{l.Arm, l.Life}] = l
+	}
+	for _, a := range p.Arms {
+		j.rows = append(j.rows, &rowTally{arm: a, pair: newPair()})
+	}
+	j.table = make([]faceTally, len(j.faces.infos))
+	return j
+}
+
+// take adds one record. The error wraps errSenseless.
+func (j *judging) take(r *record) error {
+	err := j.takeRecord(r)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errSenseless, err)
+	}
+	j.records++
+	return err
+}
+
+func (j *judging) takeRecord(r *record) error {
+	if j.records == 0 {
+		return j.begin(r)
+	}
+	switch r.Kind {
+	case recordHost:
+		h, err := decode[hostRecord](r.line)
+		if err != nil {
+			return err
+		}
+		if h.When == "before" {
+			j.before = &h.Host
+		} else {
+			j.after = &h.Host
+		}
+		return nil
+	case recordResume:
+		s, err := decode[resumeRecord](r.line)
+		if err != nil {
+			return err
+		}
+		j.endLife()
+		j.resumed++
+		if s.Note != "" {
+			j.notes = append(j.notes, fmt.Sprintf("record %d: the run was resumed: %s", r.Seq, s.Note))
+		}
+		return nil
+	case recordStart:
+		s, err := decode[startRecord](r.line)
+		if err != nil {
+			return err
+		}
+		return j.startLife(r.Seq, s)
+	}
+	if j.arm == nil {
+		return fmt.Errorf("record %d: %s outside of any life", r.Seq, r.Kind)
+	}
+	return j.arm.take(r)
+}
+
+// begin reads the opening record, which names the plan.
+func (j *judging) begin(r *record) error {
+	if r.Kind != recordOpen {
+		return errors.New("record 1: not an opening record")
+	}
+	open, err := decode[openRecord](r.line)
+	if err != nil {
+		return err
+	}
+	j.open = *open
+	switch {
+	case open.Schema != ledgerSchema:
+		return fmt.Errorf("record 1: schema %d, this program reads %d", open.Schema, ledgerSchema)
+	case open.PlanFileSHA256 != j.planFile:
+		return errors.New(PlanName + " is not the plan of this ledger")
+	case open.PlanSHA256 != j.resolved:
+		return errors.New(ResolvedName + " is not the resolved plan of this ledger")
+	}
+	return nil
 }
 
 // ledgerSchema is the version of the records.
-const ledgerSchema = 1
+const ledgerSchema = 2
 
-// foreign tells whether the plan beside the ledger is another than it names.
-func (r *run) foreign(v *Verdict) string {
-	switch {
-	case r.open.PlanFileSHA256 != v.PlanFileSHA256:
-		return PlanName + " is not the plan of this ledger"
-	case r.open.PlanSHA256 != v.PlanSHA256:
-		return ResolvedName + " is not the resolved plan of this ledger"
+// startLife begins the next life, which ends the one before.
+func (j *judging) startLife(seq int, s *startRecord) error {
+	j.endLife()
+	planned, known := j.lives[lifeKey{s.Planned, s.Life}]
+	if !known {
+		return fmt.Errorf("record %d: the plan has no life %d of arm %d (%s)", seq, s.Life, s.Planned, s.Name)
 	}
-	return ""
+	s.Name, s.Role = planned.Name, planned.Role
+	j.arm = newArm(j.plan.of(planned), j.faces, *s)
+	return nil
 }
 
-func (c *ArmCounts) add(state string) {
-	switch state {
-	case stateClean:
-		c.Clean++
-	case stateFault:
-		c.Fault++
-	case stateInvalid:
-		c.Invalid++
-	case stateOutOfRegime:
-		c.OutOfRegime++
+// endLife judges the life that has ended, and counts it.
+func (j *judging) endLife() {
+	a := j.arm
+	if a == nil {
+		return
 	}
-}
-
-// decide gives the verdict and the sentence for it. A fault that the intact
-// part of the ledger holds fails the plan, whatever else is wrong.
-func decide(p *Plan, r *run, v *Verdict, c *ledgerContent, damage string, t *tally) (verdict, reason string) {
-	for _, s := range v.ArmStates {
-		if s.State == stateFault {
-			reason := s.Reason + ": " + s.Detail
-			if s.OutOfRegime {
-				reason += " (out of regime)"
-			}
-			return Fail, reason
+	j.arm = nil
+	s := a.classify()
+	key := lifeKey{a.start.Planned, a.start.Life}
+	s.Counts = j.counts(key, &s)
+	j.states = append(j.states, s)
+	j.all.add(s)
+	if s.Role != RoleBaseline {
+		j.arms.add(s)
+		j.asked += s.Requests
+	}
+	for _, into := range []*pair{j.groups[s.Role], j.rows[key.arm].pair} {
+		into.all.add(a, s)
+		if s.Counts {
+			into.counted.add(a, s)
 		}
 	}
-	switch {
-	case damage != "":
-		return Inconclusive, "the ledger is damaged: " + damage
-	case !c.Closed:
-		return Inconclusive, "invalid(harness): the ledger has no closing record, the run did not end by itself"
-	case len(r.arms) == 0:
-		return Inconclusive, "no server was started"
-	}
-	for _, s := range v.ArmStates {
-		if s.State != stateClean {
-			return Inconclusive, s.Reason + ": " + s.Detail
-		}
-	}
-	if why := short(p, v, t); why != "" {
-		return Inconclusive, why
-	}
-	return Pass, fmt.Sprintf("0 faults in %d requests: the rate is at most %.6f per request at %g %% confidence, the plan asks for %g",
-		t.n, v.Bounds.PrimaryUpper, 100*p.Confidence, p.P0)
+	j.rows[key.arm].add(a, s)
+	j.tell(a, s)
 }
 
-// short says what a clean run lacks for a pass.
-func short(p *Plan, v *Verdict, t *tally) string {
-	if n := p.Load.Requests; n > 0 && t.ended < n {
-		return fmt.Sprintf("only %d of %d requests were made", t.ended, n)
+// counts decides whether a life is evidence about the rate. Only what was no
+// evidence may be lived again: the first that is stands, and a plan's number of
+// lives is never extended.
+func (j *judging) counts(key lifeKey, s *ArmState) bool {
+	if before, lived := j.done[key]; lived && (before.State == stateClean || before.State == stateFault) {
+		j.notes = append(j.notes, fmt.Sprintf("arm %d does not count: arm %d was evidence of the same life already", s.Arm, before.Arm))
+		return false
 	}
-	if want := time.Duration(p.Load.Duration).Seconds(); want > 0 && !(v.Exposure.LoadSeconds >= want) {
-		return fmt.Sprintf("the load lasted %.0f of %.0f seconds", v.Exposure.LoadSeconds, want)
+	j.done[key] = *s
+	return s.evidence() && (s.Role != RoleCandidate || j.plan.countsTowardsN(j.lives[key]))
+}
+
+// countsTowardsN tells whether a life is one of those that N asks for: a
+// candidate's, beside a neighbour where any candidate has one.
+func (p *Plan) countsTowardsN(l PlannedLife) bool {
+	if l.Role != RoleCandidate {
+		return false
 	}
-	if !(v.Bounds.PrimaryUpper <= p.P0) {
-		return fmt.Sprintf("no fault seen, but the bound at %d requests is %.6f > p0 %g, needs %d requests",
-			t.n, v.Bounds.PrimaryUpper, p.P0, p.RequiredRequests())
+	if l.Neighbour != nil {
+		return true
 	}
-	return ""
+	for i := range p.Arms {
+		if other := p.life(i, 1); other.Role == RoleCandidate && other.Neighbour != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// tell adds the faults of a life to those of the run.
+func (j *judging) tell(a *arm, s ArmState) {
+	episode := a.episode()
+	if len(episode) > 0 {
+		f := a.fault(episode)
+		f.Gates, f.OutOfRegime = s.Role != RoleBaseline, s.OutOfRegime
+		j.faults = append(j.faults, f)
+	}
+	j.faults = append(j.faults, a.reported()...)
+	for key, t := range a.startTraces() {
+		if i, known := j.faces.index[key.face]; known {
+			j.table[i].add(t, s, key.grade)
+		}
+	}
 }

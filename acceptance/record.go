@@ -100,6 +100,7 @@ type startupRecord struct {
 type loadRecord struct {
 	GTTUsedGiB      *float64   `json:"gtt_used_gib"` // nil: no sensor
 	MemAvailableGiB *float64   `json:"mem_available_gib"`
+	KernelLog       string     `json:"kernel_log"`          // "": it is followed; else why it is not
 	Residents       []Resident `json:"residents,omitempty"` // other programs that have a GPU open; never touched
 }
 
@@ -130,13 +131,15 @@ type watchdogRecord struct {
 }
 
 // sentinelRecord is one answer on the quiet server. Pass 1 is the reference, 2
-// the sequential control.
+// the sequential control, 3 was asked for after the load.
 type sentinelRecord struct {
 	Sentinel int       `json:"sentinel"` // index of its length
 	Pass     int       `json:"pass"`
+	Prompt   string    `json:"prompt_sha256"`
+	Text     string    `json:"text"`
 	Tokens   []int     `json:"tokens"`
 	Logprobs []float64 `json:"logprobs"`
-	Gaps     []float64 `json:"gaps"` // between the two likeliest tokens
+	Gaps     []float64 `json:"gaps"` // between the two likeliest tokens; -1: not told
 }
 
 // Outcomes of a request.
@@ -242,6 +245,7 @@ const (
 	whyPlan        = "plan"        // the load does not fit the server; Detail says how
 	whyRegime      = "regime"      // the condition to be tested is not met; Detail says how
 	whyWatchdog    = "watchdog"    // a watchdog, whose record says which
+	whyTeardown    = "teardown"    // what the life before used was not given back; Detail says what
 	whyInvalid     = "invalid"     // a finding tells of a cause outside of the engine
 	whyInterrupted = "interrupted" // the runner was told to stop, or could not go on; Detail says why
 )

@@ -11,6 +11,10 @@ const (
 
 // A Verdict is the judgement of one run: a function of its plan and its ledger
 // alone. Its JSON is `1bit accept verdict -o json`.
+//
+// It speaks for one package, by its digest. A fail is for good: whoever moves a
+// channel has to look at every run of that digest, those that were broken off
+// too, and not at the best of them.
 type Verdict struct {
 	Verdict        string     `json:"verdict"` // Pass, Fail, Inconclusive
 	Reason         string     `json:"reason"`
@@ -19,11 +23,13 @@ type Verdict struct {
 	PlanSHA256     string     `json:"plan_sha256"` // of the resolved plan: with package, model and runner
 	Package        string     `json:"package"`
 	PackageDigest  string     `json:"package_digest"`
-	Arms           ArmCounts  `json:"arms"`
+	Ledger         LedgerHead `json:"ledger"` // which run it was
+	Arms           ArmCounts  `json:"arms"`   // lives of the package: candidate and control
 	ArmStates      []ArmState `json:"arm_states"`
-	Requests       int        `json:"requests"` // that ended by themselves; censored ones are not counted
+	Requests       int        `json:"requests"` // that ended by themselves, in those lives; censored ones are not counted
 	Faults         []Fault    `json:"faults"`
 	Primary        string     `json:"primary"`
+	P0             float64    `json:"p0"`
 	Rows           []ArmRow   `json:"rows"`   // one a condition of the plan, in the columns that reproduction reports use
 	Table          []FaceRow  `json:"faces"`  // every face: what could be seen, what was, when first
 	Fisher         *Fisher    `json:"fisher"` // candidate arms against control arms; nil without both
@@ -31,6 +37,43 @@ type Verdict struct {
 	Exposure       Exposure   `json:"exposure"`
 	NotTested      []string   `json:"not_tested"`
 	Notes          []string   `json:"notes"`
+}
+
+// A LedgerHead names a ledger: two with the same head are the same run.
+type LedgerHead struct {
+	Records int       `json:"records"` // without the closing one
+	Head    string    `json:"head"`    // sum of the last
+	Closed  bool      `json:"closed"`  // the run ended by itself
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Resumed int       `json:"resumed"` // times that a runner went on with it
+}
+
+// A Fault is one thing that went wrong in a life. What one event shows in
+// several faces is one fault, told by the most telling of them.
+type Fault struct {
+	Face    string    `json:"face"`
+	Arm     int       `json:"arm"`
+	Request *int      `json:"request"` // the first; null: none in particular
+	Slot    *int      `json:"slot"`    // where it was seen, which need not be the cause
+	At      time.Time `json:"at"`
+	Detail  string    `json:"detail"`
+	Excerpt string    `json:"excerpt,omitempty"`
+
+	Gates         bool        `json:"gates"`                   // it fails the plan; else it is only told
+	OutOfRegime   bool        `json:"out_of_regime,omitempty"` // outside of the rate; it fails the plan all the same
+	Requests      int         `json:"faulted_requests"`
+	BySlot        map[int]int `json:"by_slot"`        // those, by the slot that they were seen on
+	AfterRequests *int        `json:"after_requests"` // that had ended in the life, the faulted one included
+	Traces        []Trace     `json:"traces"`         // every face that showed it
+}
+
+// A Trace is one face of a fault.
+type Trace struct {
+	Face   string    `json:"face"`
+	Seen   int       `json:"seen"`
+	First  time.Time `json:"first"`
+	Detail string    `json:"detail"`
 }
 
 // An ArmRow sums up the lives of one condition.
@@ -88,11 +131,32 @@ type ArmCounts struct {
 	Fault       int `json:"fault"`
 	Invalid     int `json:"invalid"`
 	OutOfRegime int `json:"out_of_regime"`
+
+	FaultOutOfRegime int `json:"fault_out_of_regime"` // of those with a fault
 }
 
+func (c *ArmCounts) add(s ArmState) {
+	switch s.State {
+	case stateClean:
+		c.Clean++
+	case stateFault:
+		c.Fault++
+		if s.OutOfRegime {
+			c.FaultOutOfRegime++
+		}
+	case stateInvalid:
+		c.Invalid++
+	case stateOutOfRegime:
+		c.OutOfRegime++
+	}
+}
+
+func (c ArmCounts) attempts() int { return c.Clean + c.Fault + c.Invalid + c.OutOfRegime }
+
 // Bounds are upper bounds on fault rates. Each holds by itself at its
-// confidence; they do not all hold together. Only clean arms and faults in the
-// regime count. A bound without evidence is 1.
+// confidence; they do not all hold together, except those that say so. Only
+// clean candidate arms and their faults in the regime count. A bound without
+// evidence is 1; that of faults in an hour is then what a single µs would give.
 type Bounds struct {
 	ArmUpper95           float64 `json:"arm_upper_95"`             // per server life
 	RequestUpper95       float64 `json:"request_upper_95"`         // per request, if requests of a life are independent
@@ -110,9 +174,20 @@ type Bounds struct {
 	AnytimeRequestUpper95 float64         `json:"anytime_request_upper_95"` // may be watched while it runs; never gates
 	SlotUpper95           map[int]float64 `json:"slot_upper_95"`            // per request on each slot
 	BinUpper95            map[int]float64 `json:"bin_upper_95"`             // per request of each prompt length
+	WorstBinUpper95Joint  float64         `json:"worst_bin_upper_95_joint"` // such that those of all lengths hold together at 95 %
+	PrimaryN              float64         `json:"primary_n"`                // lives, requests or hours that the primary bound rests on
+	Clustering            Clustering      `json:"clustering"`
 }
 
-// Exposure says what the load really was.
+// Clustering is what it means that requests of one life are not independent.
+type Clustering struct {
+	RequestsPerLife float64 `json:"requests_per_life"`
+	EffectiveN01    float64 `json:"effective_n_icc_0_1"` // independent requests that would say as much, if those of a life are correlated by 0.1
+	EffectiveN05    float64 `json:"effective_n_icc_0_5"`
+}
+
+// Exposure says what the load really was: in the candidate lives that count,
+// or in all of them if none does.
 type Exposure struct {
 	EngineVersion     string             `json:"engine_version"`
 	LoadSeconds       float64            `json:"load_seconds"`
@@ -132,6 +207,30 @@ type Exposure struct {
 	Warnings          map[string]int     `json:"warnings"` // shapes of text; they decide nothing
 	HostBefore        *HostFacts         `json:"host_before"`
 	HostAfter         *HostFacts         `json:"host_after"`
+
+	EvictedMS          *int64        `json:"evicted_ms"` // of the servers' queues; null: no sensor
+	PeakGTTGiB         *float64      `json:"peak_gtt_gib"`
+	MinMemAvailableGiB *float64      `json:"min_mem_available_gib"`
+	MaxTempC           *float64      `json:"max_temp_c"`
+	ByArm              []ArmExposure `json:"by_arm"`
+}
+
+// An ArmExposure is the exposure of the lives of one condition.
+type ArmExposure struct {
+	Name              string             `json:"name"`
+	Role              string             `json:"role"`
+	Lives             int                `json:"lives"` // that count
+	LoadSeconds       float64            `json:"load_seconds"`
+	RequestsPerSecond float64            `json:"requests_per_second"`
+	AllSlotsBusyShare float64            `json:"all_slots_busy_share"`
+	LaunchesPerSlot   map[int]int        `json:"launches_per_slot"`
+	Selected          Selected           `json:"selected"`
+	NeverUsedSlots    int                `json:"never_used_slots"`
+	Neighbour         *NeighbourExposure `json:"neighbour"`
+	LatencyMS         Latency            `json:"latency_ms"`
+	EvictedMS         *int64             `json:"evicted_ms"`
+	PeakGTTGiB        *float64           `json:"peak_gtt_gib"`
+	ServerMiB         *float64           `json:"server_mib"` // most that a server had at the end of its load
 }
 
 // Selected counts how slots were chosen.
@@ -144,11 +243,15 @@ type Selected struct {
 // NeighbourExposure is the neighbour's own account. Its failures are no faults
 // of the candidate.
 type NeighbourExposure struct {
-	Runs       int     `json:"runs"` // finished, with results
-	FailedRuns int     `json:"failed_runs"`
-	Tokens     int64   `json:"tokens"`
-	AliveShare float64 `json:"alive_share"` // of the load
-	Died       string  `json:"died,omitempty"`
+	Kind       string   `json:"kind"`
+	Runs       int      `json:"runs"` // finished within the load
+	FailedRuns int      `json:"failed_runs"`
+	Units      int64    `json:"units"` // of work that its output proves
+	Unit       string   `json:"unit"`
+	Tokens     int64    `json:"tokens"`      // the units, if they are tokens
+	AliveShare float64  `json:"alive_share"` // of the load, in the life with the least
+	Died       string   `json:"died,omitempty"`
+	Findings   []string `json:"findings"` // what went wrong in it, different ones
 }
 
 // FaceExposure says how many requests a face could see.
