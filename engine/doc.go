@@ -12,6 +12,9 @@
 //   - LogEvent is what one line of the server log says. Lines come in several
 //     generations of spelling; free text in them (prompts, model names) never
 //     makes an event.
+//   - LogReader cuts a growing log into lines and reads them; Joiner makes of
+//     their events one Task for each request's stay on a slot; MatchReplies says
+//     which of them made which reply; Placement is where the model came to lie.
 //   - Process is a child in a process group of its own that cannot outlive us,
 //     and Server is the one that runs llama-server.
 //   - Probe asks a server the same greedy question twice and is content only

@@ -24,11 +24,11 @@ type Reply struct {
 // nobody got a reply of: those that failed (an error names no slot), that were
 // cancelled, or whose client gave up waiting. Where it is not known which those
 // are, every way of leaving some out is weighed that agrees with the numbers of
-// tokens and with the times; a reply is matched if all of them give it the same
-// task. How far the two clocks are apart is learned from the replies that are
-// certain without times.
+// tokens; a reply is matched if all of them give it the same task. Those that
+// this leaves open are weighed once more by times. How far the two clocks are
+// apart is learned from the others.
 func MatchReplies(tasks []Task, replies []Reply) []int {
-	m := &matching{tasks: tasks, replies: replies, match: make([]int, len(replies)), apart: anyClocks()}
+	m := &matching{tasks: tasks, replies: replies, match: make([]int, len(replies))}
 	came, on := map[int][]int{}, map[int][]int{}
 	for i, r := range replies {
 		m.match[i] = -1
@@ -44,10 +44,9 @@ func MatchReplies(tasks []Task, replies []Reply) []int {
 	for slot := range came {
 		m.slot(on[slot], came[slot])
 	}
-	if m.learn() {
-		for slot := range came {
-			m.slot(on[slot], came[slot])
-		}
+	m.learn()
+	for slot := range came {
+		m.slot(on[slot], came[slot])
 	}
 	for slot := range came {
 		m.byNumber(on[slot], came[slot])
@@ -59,40 +58,44 @@ type matching struct {
 	tasks   []Task
 	replies []Reply
 	match   []int
+	timed   bool
 	apart   clocks
 }
+
+// logLag is how long after an answer was received the release may be logged: the
+// server sends first.
+const logLag = 100 * time.Millisecond
 
 // clocks is what is known of how far the replies' clock is ahead of the tasks'.
 type clocks struct{ least, most time.Duration }
 
 func anyClocks() clocks { return clocks{math.MinInt64, math.MaxInt64} }
 
-// of one reply and its task: it was sent before the launch and received after
-// the release.
+// with takes in what one reply and its task tell: it was sent before the launch
+// and received at or after the release.
 func (c clocks) with(t Task, r Reply) clocks {
 	if r.Sent != 0 {
 		c.least = max(c.least, r.Sent-t.Launched)
 	}
 	if r.Received != 0 && t.Finished && !r.Cut {
-		c.most = min(c.most, r.Received-t.Released)
+		c.most = min(c.most, r.Received+logLag-t.Released)
 	}
 	return c
 }
 
-// learn takes what the certain matches say of the clocks. It reports false if
-// that is nothing, or if one of the clocks was set.
-func (m *matching) learn() bool {
+// learn takes what the certain matches say of the clocks, which is nothing if
+// one of them was set meanwhile.
+func (m *matching) learn() {
 	c := anyClocks()
 	for i, at := range m.match {
 		if at >= 0 {
 			c = c.with(m.tasks[at], m.replies[i])
 		}
 	}
-	if c == anyClocks() || c.least > c.most {
-		return false
+	if c.least > c.most {
+		c = anyClocks()
 	}
-	m.apart = c
-	return true
+	m.timed, m.apart = true, c
 }
 
 // slot matches the replies of one slot. Taking for each the first task that will
@@ -116,7 +119,7 @@ func (m *matching) slot(on, came []int) {
 		for !m.could(on[at], came[k]) {
 			at--
 		}
-		if on[at] == earliest[k] {
+		if on[at] == earliest[k] && m.match[came[k]] < 0 {
 			m.match[came[k]] = on[at]
 		}
 		at--
@@ -128,6 +131,9 @@ func (m *matching) could(task, reply int) bool {
 	t, r := m.tasks[task], m.replies[reply]
 	if !r.Cut && (t.Cancelled || t.Tokens > 0 && r.Tokens > 0 && t.Tokens != r.Tokens) {
 		return false
+	}
+	if !m.timed {
+		return true
 	}
 	c := m.apart.with(t, r)
 	return c.least <= c.most

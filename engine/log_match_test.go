@@ -59,11 +59,13 @@ func FuzzMatchReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, launched, came []byte) {
 		var tasks []Task
 		for _, b := range launched {
-			tasks = append(tasks, Task{Slot: int(b & 3), Tokens: int(b >> 2 & 7), Finished: b&32 == 0, Cancelled: b&64 != 0})
+			at := time.Duration(len(tasks)) * time.Second
+			tasks = append(tasks, Task{Slot: int(b & 3), Tokens: int(b >> 2 & 7), Launched: at, Released: at + time.Second, Finished: b&32 == 0, Cancelled: b&64 != 0})
 		}
 		var replies []Reply
 		for _, b := range came {
-			replies = append(replies, Reply{Slot: int(b&3) - int(b>>7), Tokens: int(b >> 2 & 7), Cut: b&64 != 0})
+			at := time.Duration(len(replies)) * time.Second
+			replies = append(replies, Reply{Slot: int(b&3) - int(b>>7), Tokens: int(b >> 2 & 7), Sent: at, Received: at + 2*time.Second, Cut: b&64 != 0})
 		}
 		last := map[int]int{}
 		for i, at := range MatchReplies(tasks, replies) {

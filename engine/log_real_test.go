@@ -96,6 +96,6 @@ func TestRealLogJoins(t *testing.T) {
 		t.Errorf("%d of %d replies matched", len(used), len(replies)-1)
 	}
 	if t.Failed() {
-		t.Logf("%s", raw)
+		t.Logf("%s\n%s", brief(tasks), raw)
 	}
 }
