@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,7 +29,10 @@ type fence struct {
 	prefix string           // of the names of scopes: those of this life and no other
 	root   string           // where proc and sys are
 	record func(processRecord)
-	count  atomic.Int64
+
+	mu      sync.Mutex
+	count   int
+	running []*engine.Process // and those that ended of late
 }
 
 // scopePrefix begins the names of all scopes of a run.
@@ -38,12 +42,13 @@ func scopePrefix(run string) string { return "1bit-soak-" + run + "-" }
 func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions) (p *engine.Process, where string, err error) {
 	scope := ""
 	if f.bus != nil {
-		scope = fmt.Sprintf("%s%s-%d.scope", f.prefix, role, f.count.Add(1))
+		scope = f.name(role)
 		o.Cage = func(pid int) (engine.Cage, error) { return f.cage(ctx, scope, filepath.Base(o.Program), pid) }
 	}
 	if p, err = engine.StartProcess(ctx, o); err != nil {
 		return nil, "", err
 	}
+	f.keep(p)
 	rec := processRecord{Role: role, PID: p.PID(), Boot: bootID(f.root), Scope: scope}
 	rec.StartTicks, _ = engine.StartTicks(filepath.Join(f.root, "proc"), p.PID())
 	f.record(rec)
@@ -51,6 +56,37 @@ func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions)
 		return p, "process group", nil
 	}
 	return p, scope, nil
+}
+
+func (f *fence) name(role string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	return fmt.Sprintf("%s%s-%d.scope", f.prefix, role, f.count)
+}
+
+func (f *fence) keep(p *engine.Process) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running = append(slices.DeleteFunc(f.running, func(p *engine.Process) bool {
+		select {
+		case <-p.Exited():
+			return true
+		default:
+			return false
+		}
+	}), p)
+}
+
+// members lists the processes that were started and what they have started.
+func (f *fence) members() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pids []int
+	for _, p := range f.running {
+		pids = append(pids, p.Members()...)
+	}
+	return pids
 }
 
 // scopeCage is a systemd scope.

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// AnswersName is the file of a life's raw answers, in its folder.
+const AnswersName = "answers.zst"
 
 // ArmsDir is the folder of an evidence folder that has one folder a server life.
 const ArmsDir = "arms"
@@ -23,19 +27,39 @@ var ErrRunning = errors.New("a run is going on in this evidence folder")
 // holdFolder takes the lock that says that a run is alive. The kernel gives it
 // back when we end, however we do. The error wraps ErrRunning if another has it.
 func holdFolder(dir string) (*os.File, error) {
+	const tries = 5 // whoever looks whether a run is alive holds it for a moment
+	for try := 1; ; try++ {
+		f, err := lockFolder(dir, unix.LOCK_EX)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return f, err
+		}
+		if try == tries {
+			return nil, fmt.Errorf("%w: %s", ErrRunning, dir)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// isHeld tells whether a run is alive in a folder.
+func isHeld(dir string) (bool, error) {
+	f, err := lockFolder(dir, unix.LOCK_SH)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, f.Close()
+}
+
+func lockFolder(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock the evidence folder: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%w: %s", ErrRunning, dir)
-	} else if err != nil {
-		err = fmt.Errorf("lock the evidence folder: %w", err)
-	}
-	if err != nil {
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("lock the evidence folder %s: %w", dir, err)
 	}
 	return f, nil
 }

@@ -47,17 +47,23 @@ func (f HostFacts) oomKilledSince(before HostFacts) bool {
 	return f.OOMKills != nil && before.OOMKills != nil && *f.OOMKills > *before.OOMKills
 }
 
-// residentMiB is RssAnon plus VmSwap of a process: the memory that grows when
+// residentMiB is RssAnon plus VmSwap of processes: the memory that grows when
 // something leaks.
-func residentMiB(root string, pid int) *float64 {
-	path := filepath.Join(root, "proc", strconv.Itoa(pid), "status")
-	anon, ok := counter(path, "RssAnon:")
-	if !ok {
-		return nil
+func residentMiB(root string, pids ...int) *float64 {
+	var sum *float64
+	for _, pid := range pids {
+		path := filepath.Join(root, "proc", strconv.Itoa(pid), "status")
+		anon, ok := counter(path, "RssAnon:")
+		if !ok {
+			continue
+		}
+		if sum == nil {
+			sum = new(float64)
+		}
+		swap, _ := counter(path, "VmSwap:")
+		*sum += float64(anon+swap) / 1024
 	}
-	swap, _ := counter(path, "VmSwap:")
-	mib := float64(anon+swap) / 1024
-	return &mib
+	return sum
 }
 
 func sumGiB(root, name string) *float64 {

@@ -22,7 +22,7 @@ func TestInputsThatAreNoFiles(t *testing.T) {
 		if _, err := LoadPlan(path); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("plan %s: %v", path, err)
 		}
-		if _, err := (&sums{paths: map[string]identity{}}).identify(t.Context(), "model", path); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "model: "+path) {
+		if _, err := newSums().identify(t.Context(), "model", path); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "model: "+path) {
 			t.Errorf("model %s: %v", path, err)
 		}
 		for _, name := range []string{PlanName, ResolvedName, LedgerName} {

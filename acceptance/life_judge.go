@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,46 +15,44 @@ func (p *Plan) of(l PlannedLife) *Plan {
 	return &own
 }
 
-// judgeLife judges the last life of a ledger, whose records begin at an offset,
+// judgeLife judges one life of a ledger, whose records lie between two offsets,
 // as the verdict will.
-func judgeLife(p *Plan, ledger string, from int64) (ArmState, error) {
-	raw, err := readFrom(ledger, from)
+func judgeLife(p *Plan, faces *faceTable, ledger string, from, to int64) (ArmState, error) {
+	raw, err := readBetween(ledger, from, to)
 	if err != nil {
 		return ArmState{}, fmt.Errorf("judge the arm: %w", err)
 	}
 	var a *arm
 	for text := range bytes.Lines(raw) {
 		l, err := readLine(bytes.TrimSuffix(text, []byte{'\n'}))
-		if err != nil {
-			return ArmState{}, fmt.Errorf("judge the arm: %w", err)
-		}
-		if l.Kind == recordStart {
-			s, err := decode[startRecord](l)
-			if err != nil {
-				return ArmState{}, fmt.Errorf("judge the arm: %w", err)
+		switch {
+		case err != nil:
+		case l.Kind == recordStart:
+			var s *startRecord
+			if s, err = decode[startRecord](l); err == nil {
+				a = newArm(p, faces, *s)
 			}
-			a = &arm{plan: p, start: *s}
-			continue
+		case l.Kind == recordResume, l.Kind == recordHost:
+		case a == nil:
+			err = errors.New("a record before its start")
+		default:
+			err = a.take(&record{line: l})
 		}
-		if a == nil {
-			return ArmState{}, fmt.Errorf("judge the arm: record %d: %s before its start", l.Seq, l.Kind)
-		}
-		if err := a.take(l); err != nil {
-			return ArmState{}, fmt.Errorf("judge the arm: %w", err)
+		if err != nil {
+			return ArmState{}, fmt.Errorf("judge the arm: record %d: %w", l.Seq, err)
 		}
 	}
 	if a == nil {
-		return ArmState{}, fmt.Errorf("judge the arm: it has no records")
+		return ArmState{}, errors.New("judge the arm: it has no records")
 	}
 	return a.classify(), nil
 }
 
-// readFrom reads a file from an offset on.
-func readFrom(path string, offset int64) ([]byte, error) {
+func readBetween(path string, from, to int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, offset, 1<<62))
+	return io.ReadAll(io.NewSectionReader(f, from, to-from))
 }

@@ -1,70 +1,299 @@
 package acceptance
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/acceptance/stats"
+	"github.com/1bit-systems/pkg/engine/gpu"
 )
 
-// sample is one line of samples.jsonl.
-type sample struct {
-	At              time.Time `json:"at"`
-	MemAvailableGiB *float64  `json:"mem_available_gib"`
-	GTTUsedGiB      *float64  `json:"gtt_used_gib"`
-	ServerMiB       *float64  `json:"server_mib"` // anonymous and swapped memory of the server
-	LoadAverage     string    `json:"load_average"`
-	Requests        int       `json:"requests"`
+// Watchdogs by name.
+const (
+	watchMemory = "mem-available"
+	watchTemp   = "temperature"
+	watchGTT    = "gtt-growth"
+	watchLife   = "life"
+)
+
+// defaultTempC is the temperature at which a GPU is too hot to say anything
+// about its kernels.
+const defaultTempC = 93
+
+// hostWatch is what a life saw of its host.
+type hostWatch struct {
+	root    string
+	sensors gpu.Sensors
+
+	mu         sync.Mutex
+	last       time.Time // sample
+	first      time.Time
+	atLoad     HostFacts
+	loading    bool
+	evictedAt  *int64 // ms, when the load began
+	evicted    *int64 // ms, during the load
+	peakGTT    *float64
+	minMem     *float64
+	maxTemp    *float64
+	memory     []detect.Sample
+	kernel     string // why the kernel's log is not followed; "": it is
+	kernelSeen int
+	barked     bool
 }
 
-// sample appends the state of host and server. It gates nothing.
-func (l *life) sample() {
-	facts := readHostFacts(l.o.Root)
-	s := sample{At: l.o.Now(), MemAvailableGiB: facts.MemAvailableGiB, GTTUsedGiB: facts.GTTUsedGiB, LoadAverage: facts.LoadAverage}
+// sample is one line of samples.jsonl. A nil field means that the host has no
+// such sensor.
+type sample struct {
+	At              time.Time    `json:"at"`
+	US              int64        `json:"us"` // of the life's clock
+	MemAvailableGiB *float64     `json:"mem_available_gib"`
+	GTTUsedGiB      *float64     `json:"gtt_used_gib"`
+	ServerMiB       *float64     `json:"server_mib"` // anonymous and swapped memory of the server
+	LoadAverage     string       `json:"load_average"`
+	TempC           *float64     `json:"temp_c"` // of the hottest GPU
+	EvictedMS       *int64       `json:"evicted_ms"`
+	Devices         []gpu.Device `json:"devices,omitempty"`
+	Requests        int          `json:"requests"`
+}
+
+// Samples are taken every second at first, and less often in a long life.
+const (
+	sampleFirst = time.Second
+	sampleLater = 5 * time.Second
+	sampleMany  = time.Minute // how long at first
+)
+
+// guard looks at the watchdogs, and takes a sample when it is time for one.
+func (l *life) guard(ctx context.Context) {
+	h, facts := l.host, readHostFacts(l.o.Root)
+	h.mu.Lock()
+	now := l.o.Now()
+	if h.first.IsZero() {
+		h.first = now
+	}
+	every := sampleFirst
+	if now.Sub(h.first) > sampleMany {
+		every = sampleLater
+	}
+	due := now.Sub(h.last) >= every
+	if due {
+		h.last = now
+	}
+	h.peakGTT, h.minMem = extreme(h.peakGTT, facts.GTTUsedGiB, 1), extreme(h.minMem, facts.MemAvailableGiB, -1)
+	base, loading := h.atLoad.GTTUsedGiB, h.loading
+	h.mu.Unlock()
+	w := l.plan.Watchdogs
+	if v := facts.MemAvailableGiB; w.MemAvailableGiB > 0 && v != nil && !(*v >= w.MemAvailableGiB) {
+		l.bark(watchdogRecord{watchMemory, *v, w.MemAvailableGiB})
+	}
+	if v := facts.GTTUsedGiB; w.GTTGrowthGiB > 0 && loading && base != nil && v != nil && !(*v-*base < w.GTTGrowthGiB) {
+		l.bark(watchdogRecord{watchGTT, *v - *base, w.GTTGrowthGiB})
+	}
+	if due {
+		l.sample(ctx, facts)
+	}
+}
+
+// extreme keeps the larger value (sign 1) or the smaller one (sign -1).
+func extreme(old, v *float64, sign float64) *float64 {
+	if old == nil || v != nil && sign**v > sign**old {
+		return v
+	}
+	return old
+}
+
+// bark ends the life for a cause outside of the server.
+func (l *life) bark(rec watchdogRecord) {
+	l.host.mu.Lock()
+	again := l.host.barked
+	l.host.barked = true
+	l.host.mu.Unlock()
+	if again || l.reason() != "" {
+		return
+	}
+	l.put(recordWatchdog, rec, true)
+	l.end(whyWatchdog, fmt.Sprintf("the watchdog of %s saw %.2f, the limit is %.2f", rec.Reason, rec.Value, rec.Limit))
+}
+
+// sample appends the state of host and server, and looks at the temperature and
+// at who listens: both take too long for every guard.
+func (l *life) sample(ctx context.Context, facts HostFacts) {
+	h := l.host
 	l.mu.Lock()
-	s.Requests = l.ended
-	pid := l.pid
+	s := sample{
+		At: l.o.Now(), US: l.us(), MemAvailableGiB: facts.MemAvailableGiB, GTTUsedGiB: facts.GTTUsedGiB,
+		LoadAverage: facts.LoadAverage, Requests: l.ended,
+	}
+	process := l.server
 	l.mu.Unlock()
-	if pid > 0 {
-		s.ServerMiB = residentMiB(l.o.Root, pid)
+	s.Devices, _ = h.sensors.Devices(ctx) // a host without a GPU tells of none
+	for _, d := range s.Devices {
+		s.TempC = extreme(s.TempC, d.TempC, 1)
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		l.fail(err)
-		return
+	if process != nil {
+		pids := process.Members()
+		s.ServerMiB = residentMiB(l.o.Root, pids...)
+		if ms, ok := h.sensors.EvictedMS(pids); ok {
+			s.EvictedMS = &ms
+		}
+		l.sameListener()
 	}
-	f, err := os.OpenFile(filepath.Join(l.dir, SamplesName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	h.mu.Lock()
+	h.maxTemp = extreme(h.maxTemp, s.TempC, 1)
+	if s.ServerMiB != nil && h.loading {
+		h.memory = append(h.memory, detect.Sample{Requests: s.Requests, MiB: *s.ServerMiB})
+	}
+	h.mu.Unlock()
+	limit := l.plan.Watchdogs.TempC
+	if limit == 0 {
+		limit = defaultTempC
+	}
+	if s.TempC != nil && !(*s.TempC < limit) {
+		l.bark(watchdogRecord{watchTemp, *s.TempC, limit})
+	}
+	l.fail(appendLine(filepath.Join(l.dir, SamplesName), s))
+}
+
+func appendLine(path string, v any) error {
+	b, err := json.Marshal(v)
 	if err != nil {
-		l.fail(fmt.Errorf("append to %s: %w", SamplesName, err))
-		return
+		return fmt.Errorf("encode a line of %s: %w", filepath.Base(path), err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", filepath.Base(path), err)
 	}
 	defer f.Close()
 	if _, err := f.Write(append(b, '\n')); err != nil {
-		l.fail(fmt.Errorf("append to %s: %w", SamplesName, err))
+		return fmt.Errorf("append to %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// regime records the conditions at the first request and tells whether they are
+// those of the plan.
+func (l *life) regime(ctx context.Context) bool {
+	facts := readHostFacts(l.o.Root)
+	rec := loadRecord{GTTUsedGiB: facts.GTTUsedGiB, MemAvailableGiB: facts.MemAvailableGiB}
+	ours := append(l.fence.members(), os.Getpid())
+	residents, _ := l.host.sensors.Residents(ctx, ours...) // a host without a GPU has none
+	for _, p := range residents {
+		r := Resident{PID: p.PID, Command: p.Command}
+		if p.Bytes != nil {
+			r.MiB = float64(*p.Bytes) / (1 << 20)
+		}
+		rec.Residents = append(rec.Residents, r)
+	}
+	l.host.mu.Lock()
+	l.host.atLoad, l.host.loading = facts, true
+	if ms, ok := l.host.sensors.EvictedMS(l.server.Members()); ok {
+		l.host.evictedAt = &ms
+	}
+	rec.KernelLog = l.host.kernel
+	l.host.mu.Unlock()
+	l.put(recordLoad, rec, true)
+	a := newArm(l.plan, l.table, l.begin)
+	a.load = &rec
+	if reason, detail := a.outOfRegime(); reason != "" {
+		l.end(whyRegime, detail)
+		return false
+	}
+	return true
+}
+
+// maxKernelRecords bounds what a life records of the kernel's log, which can
+// tell of evictions several times a second.
+const maxKernelRecords = 1000
+
+// followKernel reads the kernel's log until the context ends.
+func (l *life) followKernel(ctx context.Context) {
+	err := gpu.Follow(ctx, l.o.Root, func(ev gpu.Event) { l.kernel(ctx, ev) })
+	if err != nil && ctx.Err() == nil {
+		l.host.mu.Lock()
+		l.host.kernel = err.Error()
+		l.host.mu.Unlock()
+		l.o.Log.Debug("follow the kernel log", "error", err)
 	}
 }
 
-// tell calls the progress function, one call at a time.
-func (l *life) tell() {
-	l.telling.Lock()
-	defer l.telling.Unlock()
-	s := l.log.shape()
+func (l *life) kernel(ctx context.Context, ev gpu.Event) {
 	l.mu.Lock()
-	p := Progress{
-		Phase: l.phase, Requests: l.ended, Faults: l.faults, BusyShare: s.busyShare(),
-		Done: int64(l.ended), Total: int64(l.plan.Load.Requests), Elapsed: time.Duration(l.us()) * time.Microsecond,
-	}
-	from := l.from
+	process := l.server
 	l.mu.Unlock()
-	if from > 0 {
-		if seconds := float64(l.us()-from) / 1e6; seconds > 0 {
-			p.RequestsPerSecond = float64(p.Requests) / seconds
-		}
-		if d := time.Duration(l.plan.Load.Duration); d > 0 {
-			p.Total = int64(d.Seconds())
-			p.Done = min(p.Total, (l.us()-from)/1e6)
+	if process == nil {
+		return
+	}
+	pids := process.Members()
+	var devices []string
+	users, _ := l.host.sensors.Processes(ctx)
+	for _, u := range users {
+		for _, pid := range pids {
+			if u.PID == pid {
+				devices = append(devices, u.Devices...)
+			}
 		}
 	}
-	l.o.Progress(p)
+	ours := ev.Ours(pids, []string{filepath.Base(l.arm.Server.Name), "llama-server"}, devices)
+	l.host.mu.Lock()
+	l.host.kernelSeen++
+	many := l.host.kernelSeen > maxKernelRecords
+	l.host.mu.Unlock()
+	if many && (!ev.Fault || ours == "") {
+		return
+	}
+	l.put(recordKernel, kernelRecord{Event: ev, Ours: ours}, ev.Fault)
+	if ev.Fault {
+		l.found(l.faces.Kernel(ev, ours))
+	}
+}
+
+// measured fills the end's record with what was seen of the host.
+func (l *life) measured(rec *endRecord) {
+	h := l.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rec.PeakGTTGiB, rec.MinMemGiB, rec.MaxTempC, rec.EvictedMS = h.peakGTT, h.minMem, h.maxTemp, h.evicted
+	if n := len(h.memory); n > 0 {
+		rec.ServerMiB = &h.memory[n-1].MiB
+	}
+	rec.ServerMiBPerReq = growth(h.memory)
+}
+
+// growth is the slope of memory over requests once a fifth of them, which fill
+// caches, have been made; nil if there are too few samples to tell.
+func growth(all []detect.Sample) *float64 {
+	const most, fewest = 500, 8 // the slope takes time by the square
+	if len(all) == 0 {
+		return nil
+	}
+	first, last := all[0].Requests, all[len(all)-1].Requests
+	var x, y []float64
+	for i, s := range all {
+		if s.Requests >= first+(last-first)/5 && i%(len(all)/most+1) == 0 {
+			x, y = append(x, float64(s.Requests)), append(y, s.MiB)
+		}
+	}
+	if slope := stats.TheilSen(x, y); len(x) >= fewest && !math.IsNaN(slope) {
+		return &slope
+	}
+	return nil
+}
+
+// loadOver ends what is measured of the load alone.
+func (l *life) loadOver() {
+	ms, ok := l.host.sensors.EvictedMS(l.server.Members())
+	l.host.mu.Lock()
+	defer l.host.mu.Unlock()
+	l.host.loading = false
+	if ok && l.host.evictedAt != nil {
+		delta := ms - *l.host.evictedAt
+		l.host.evicted = &delta
+	}
 }

@@ -6,63 +6,47 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/acceptance/load"
 	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
-// markBook is the leaks of a life, shared by its workers.
-type markBook struct {
-	mu    sync.Mutex
-	known leaks
+// makePrompts prepares the prompts: the server counts their tokens. It reports
+// false if the life ends for it.
+func (l *life) makePrompts(ctx context.Context) bool {
+	if why := l.contextTooSmall(ctx); why != "" {
+		l.end(whyPlan, why)
+		return false
+	}
+	var err error
+	if l.maker, err = newPrompter(ctx, l.planned, l.sentinels, l.tokenize); err != nil {
+		l.lost(ctx, err)
+		return false
+	}
+	return true
 }
 
-func (m *markBook) add(nonce string, id int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known[nonce] = id
-}
-
-func (m *markBook) find(text string, own int) (int, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.known.find(text, own)
-}
-
-// load runs the closed loop: every worker sends its next request when it has
-// the answer to the one before. It returns when the plan's load is complete or
-// the life ends.
+// load sends the plan's requests by its schedule. It returns when the last has
+// ended, or the life ends.
 func (l *life) load(ctx context.Context) {
 	l.setPhase(phaseLoad)
+	l.log.beginLoad()
 	l.mu.Lock()
 	l.from = l.us()
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		l.to = l.us()
-		l.mu.Unlock()
-	}()
-	if why := l.contextTooSmall(ctx); why != "" {
-		l.end(whyPlan, why)
-		return
-	}
-	maker, err := newPrompter(ctx, l.planned, l.plan.Sentinels, l.tokenize)
-	if err != nil {
-		l.lost(ctx, 0, err)
-		return
-	}
-	prompts := make(chan prompt, 2*l.plan.Load.InFlight)
-	var group errgroup.Group
-	group.Go(func() error { l.produce(ctx, maker, prompts); return nil })
-	for id := range l.plan.Load.InFlight {
-		group.Go(func() error { l.work(ctx, id, prompts); return nil })
-	}
-	group.Wait()
+	plan := l.plan.Load
+	load.Run(ctx, load.Schedule{
+		Kind: plan.Schedule, InFlight: plan.InFlight, Every: time.Duration(plan.Every),
+		Requests: plan.Requests, Duration: time.Duration(plan.Duration),
+	}, l.us, l.next, l.request)
+	l.mu.Lock()
+	l.to = l.us()
+	l.mu.Unlock()
 	l.settle(ctx)
+	l.loadOver()
 	if ctx.Err() == nil {
 		l.end(whyDone, "")
 	}
@@ -91,154 +75,93 @@ func (l *life) tokenize(ctx context.Context, text string) (int, error) {
 	return l.client.Tokenize(ctx, text)
 }
 
-// produce makes prompts ahead of the workers, until there are as many as the
-// plan says or its time is over.
-func (l *life) produce(ctx context.Context, maker *prompter, out chan<- prompt) {
-	defer close(out)
-	var over <-chan time.Time
-	if d := time.Duration(l.plan.Load.Duration); d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		over = timer.C
+// next makes the prompt of a request. Without one the load is over.
+func (l *life) next(ctx context.Context, id int) (prompt, bool) {
+	pr, err := l.maker.prompt(ctx, id)
+	if err != nil {
+		l.lost(ctx, err)
+		return pr, false
 	}
-	for id := 0; l.plan.Load.Requests == 0 || id < l.plan.Load.Requests; id++ {
-		pr, err := maker.prompt(ctx, id)
-		if err != nil {
-			l.lost(ctx, id, err)
-			return
-		}
-		l.marks.add(pr.Nonce, id)
-		select {
-		case out <- pr:
-		case <-over:
-			return
-		case <-ctx.Done():
-			return
-		}
+	if pr.Kind == kindSentinel {
+		id = -1 - pr.Sentinel // see ask
 	}
-}
-
-// work sends one request after the other.
-func (l *life) work(ctx context.Context, worker int, prompts <-chan prompt) {
-	for {
-		intended := l.us()
-		select {
-		case <-ctx.Done():
-			return
-		case pr, more := <-prompts:
-			if !more || ctx.Err() != nil {
-				return
-			}
-			l.request(ctx, worker, intended, pr)
-		}
-	}
+	l.faces.Sent(id, pr.Nonce)
+	return pr, ctx.Err() == nil
 }
 
 // request sends one request and records how it ended.
 func (l *life) request(ctx context.Context, worker int, intended int64, pr prompt) {
 	rec := requestRecord{
-		ID: pr.ID, Worker: worker, Nonce: pr.Nonce, PromptTarget: pr.Target, PromptTokens: pr.Tokens,
-		NPredict: pr.NPredict, ProbsAsked: pr.Probs, IntendedUS: intended, StartUS: l.us(), Slot: -1,
+		ID: pr.ID, Number: l.planned.FirstPrompt + pr.ID, Worker: worker, Kind: pr.Kind, Sentinel: pr.Sentinel, Nonce: pr.Nonce,
+		PromptTarget: pr.Target, PromptTokens: pr.Tokens, NPredict: pr.NPredict, ProbsAsked: pr.Probs,
+		IntendedUS: intended, StartUS: l.us(), Slot: -1, Outcome: outcomeCensored,
 	}
-	ask := engine.CompletionRequest{Prompt: pr.Text, NPredict: pr.NPredict, Seed: int64(pr.ID), IgnoreEOS: false}
-	if pr.Probs {
-		ask.NProbs = 1
-	}
-	own, cancel := context.WithTimeout(ctx, time.Duration(l.plan.Load.RequestDeadline))
-	answer, err := l.client.Complete(own, ask)
-	cancel()
+	a, x := l.ask(ctx, pr)
 	rec.EndUS = l.us()
-	switch {
-	case err == nil:
-		l.read(&rec, answer)
-	case ctx.Err() != nil:
-		rec.Outcome = outcomeCensored
-	case errors.Is(err, context.DeadlineExceeded):
-		rec.Outcome = outcomeDeadline
-		rec.Error = fmt.Sprintf("no answer within %s", time.Duration(l.plan.Load.RequestDeadline))
-	default:
-		rec.Outcome, rec.Error = outcomeNoAnswer, err.Error()
-		l.awaitEnd(ctx)
+	if x == nil {
+		l.put(recordRequest, rec, false)
+		return
 	}
-	l.finish(rec, answer)
+	switch {
+	case a != nil:
+		rec.read(a)
+		l.fail(l.answers.Add(pr.ID, a.Raw))
+	case x.Deadline:
+		rec.Outcome, rec.Error = outcomeDeadline, x.Err.Error()
+	default:
+		rec.Outcome, rec.Error = outcomeNoAnswer, x.Err.Error()
+	}
+	rec.Findings = l.faces.Exchange(x)
+	if known := l.known[pr.Sentinel]; a != nil && pr.Kind == kindSentinel && known != nil {
+		rec.Findings = append(rec.Findings, l.faces.Sentinel(known, a, l.sentinels.Tau)...)
+		l.log.exempt(span{rec.Slot, rec.StartUS, rec.EndUS})
+	}
+	telling := slices.ContainsFunc(rec.Findings, func(f detect.Finding) bool { return f.Grade != detect.Warning })
+	l.put(recordRequest, rec, telling)
+	l.count(1, 0)
+	if telling && a != nil {
+		l.keep(fmt.Sprintf("request-%06d", pr.ID), a.Raw)
+	}
+	l.weigh(rec.Findings)
 }
 
-// read judges an answer into its record.
-func (l *life) read(rec *requestRecord, a *engine.Answer) {
+// read takes what an answer tells into its record.
+func (rec *requestRecord) read(a *engine.Answer) {
 	rec.Outcome, rec.Status, rec.Slot = outcomeAnswered, a.Status, a.SlotID
 	rec.Predicted, rec.Observed = a.TokensPredicted, len(a.Tokens)
 	rec.Bytes, rec.SHA256 = len(a.Raw), sumOf(a.Raw)
-	rec.Faces = a.Faults()
-	if other, leaked := l.marks.find(a.Content, rec.ID); leaked {
-		rec.Faces = append([]engine.AnswerFault{{
-			Face: FaceLeak, Detail: fmt.Sprintf("the answer has the nonce of request %d", other),
-		}}, rec.Faces...)
-	}
-	for _, w := range a.Warnings() {
-		rec.Warnings = append(rec.Warnings, w.Face)
+	if a.FirstToken > 0 {
+		rec.FirstUS = rec.StartUS + a.FirstToken.Microseconds()
 	}
 }
 
-// finish records a request; a fault goes to the disk at once and ends the load.
-func (l *life) finish(rec requestRecord, a *engine.Answer) {
-	face, detail := requestFault(rec, false, false)
-	overcommit := slices.ContainsFunc(rec.Faces, func(f engine.AnswerFault) bool { return f.Face == engine.FaceContext })
-	l.put(recordRequest, rec, face != "" || overcommit)
-	if rec.Outcome != outcomeCensored {
-		l.count(1, 0)
-	}
-	switch {
-	case face != "":
-		l.count(0, 1)
-		l.keep(rec, a)
-		l.end(whyFault, fmt.Sprintf("request %d: %s: %s", rec.ID, face, detail))
-	case overcommit:
-		l.end(whyPlan, rec.Faces[0].Detail)
-	}
-}
-
-// keep saves the bytes of an answer that had a fault.
-func (l *life) keep(rec requestRecord, a *engine.Answer) {
-	if a == nil {
-		return
-	}
+// keep saves the bytes of an answer that had a fault where they are found at
+// once.
+func (l *life) keep(name string, raw []byte) {
 	dir := filepath.Join(l.dir, FaultsDir)
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		l.fail(err)
 		return
 	}
-	l.fail(atomicfile.Write(filepath.Join(dir, fmt.Sprintf("request-%06d.body", rec.ID)), a.Raw, 0o644))
+	l.fail(atomicfile.Write(filepath.Join(dir, name+".body"), raw, 0o644))
 }
 
 // lost ends the life because a prompt could not be made: it does not fit, or
 // the server did not count its tokens.
-func (l *life) lost(ctx context.Context, id int, err error) {
-	if ctx.Err() != nil {
+func (l *life) lost(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
 		return
-	}
-	if errors.Is(err, errOvercommit) {
+	case errors.Is(err, errOvercommit):
 		l.end(whyPlan, err.Error())
 		return
 	}
-	rec := requestRecord{ID: id, Slot: -1, Outcome: outcomeNoAnswer, Error: err.Error(), IntendedUS: l.us(), StartUS: l.us()}
-	if errors.Is(err, context.DeadlineExceeded) {
-		rec.Outcome = outcomeDeadline
-	} else {
+	x := &detect.Exchange{ID: -1, NPredict: 1, Err: err, Deadline: errors.Is(err, context.DeadlineExceeded)}
+	if !x.Deadline {
 		l.awaitEnd(ctx)
 	}
-	rec.EndUS = l.us()
-	l.finish(rec, nil)
-}
-
-// awaitEnd gives a server whose connection broke the time to be seen ending.
-func (l *life) awaitEnd(ctx context.Context) {
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
-	select {
-	case <-l.exitSeen:
-	case <-ctx.Done():
-	case <-wait.C:
-	}
+	l.found(l.faces.Exchange(x))
+	l.end(whyFault, err.Error())
 }
 
 // settle waits until the log, which a thread of its own writes, has the launch
@@ -250,10 +173,10 @@ func (l *life) settle(ctx context.Context) {
 		l.mu.Lock()
 		ended := l.ended
 		l.mu.Unlock()
-		if l.log.shape().launched() >= ended || ctx.Err() != nil {
+		if l.log.launched() >= ended || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	l.log.freeze()
+	l.log.endLoad()
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/acceptance/neighbour"
 	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
 )
@@ -20,7 +22,8 @@ import (
 // written as plan.json, and whose digest is plan_sha256.
 type resolved struct {
 	Schema         int           `json:"schema"`
-	Plan           *Plan         `json:"plan"` // with its defaults
+	Plan           *Plan         `json:"plan"`      // with its defaults
+	PlanPath       string        `json:"plan_path"` // models lie beside it
 	PlanFileSHA256 string        `json:"plan_file_sha256"`
 	Package        identity      `json:"package"`
 	Model          identity      `json:"model"`
@@ -46,11 +49,10 @@ type resolvedArm struct {
 // resolvedNeighbour is the other job of an arm.
 type resolvedNeighbour struct {
 	Kind     string     `json:"kind"`
-	Programs []identity `json:"programs"`
+	Entries  []string   `json:"entries"`  // entry points of the package
+	Programs []identity `json:"programs"` // of each
 	Model    *identity  `json:"model"`
 	Env      []string   `json:"env"`
-
-	programs map[string]string // paths by entry point
 }
 
 // identity names a thing and the digest of its bytes.
@@ -113,12 +115,16 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	if err := whole(o.Package); err != nil {
 		return nil, err
 	}
+	path, err := filepath.Abs(p.path)
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of the plan: %w", err)
+	}
 	r := &resolved{
-		Schema: ledgerSchema, Plan: p, PlanFileSHA256: p.FileSHA256(),
+		Schema: ledgerSchema, Plan: p, PlanPath: path, PlanFileSHA256: p.FileSHA256(),
 		Package:   identity{Name: o.Package.Name, Digest: o.Package.Digest},
 		RequiredN: p.RequiredRequests(), Notes: append([]string{}, p.Notes()...),
 	}
-	known := &sums{paths: map[string]identity{}}
+	known := newSums()
 	model, err := p.modelPath(p.Model, environment(o.Env, nil))
 	if err != nil {
 		return nil, err
@@ -176,6 +182,24 @@ func whole(pkg *store.Package) error {
 	return nil
 }
 
+// sensors are those of the host's GPUs.
+func (o RunOptions) sensors() gpu.Sensors {
+	s := gpu.Sensors{Root: o.Root}
+	for _, kv := range environment(o.Env, nil) {
+		path, ok := strings.CutPrefix(kv, "PATH=")
+		if !ok || o.Root != "/" {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			smi := filepath.Join(dir, "nvidia-smi")
+			if info, err := os.Stat(smi); err == nil && info.Mode()&0o111 != 0 && s.SMI == "" {
+				s.SMI = smi
+			}
+		}
+	}
+	return s
+}
+
 // packageOf finds the package that an arm runs.
 func (o RunOptions) packageOf(ctx context.Context, l PlannedLife) (*store.Package, error) {
 	switch {
@@ -196,8 +220,8 @@ func (o RunOptions) packageOf(ctx context.Context, l PlannedLife) (*store.Packag
 	return o.Package, nil
 }
 
-// neighbourPrograms are the entry points that a kind of neighbour runs.
-func neighbourPrograms(kind string) []string {
+// neighbourEntries are the entry points that a kind of neighbour runs.
+func neighbourEntries(kind string) []string {
 	switch kind {
 	case neighbour.Bench:
 		return []string{"llama-bench"}
@@ -206,28 +230,21 @@ func neighbourPrograms(kind string) []string {
 	case neighbour.Ops:
 		return []string{"test-backend-ops"}
 	}
-	return nil
+	return []string{}
 }
 
 func (o RunOptions) resolveNeighbour(ctx context.Context, known *sums, pkg *store.Package, n *Neighbour) (*resolvedNeighbour, error) {
-	r := &resolvedNeighbour{Kind: n.Kind, Programs: []identity{}, Env: environment(o.Env, n.Env), programs: map[string]string{}}
-	add := func(name, path string) error {
-		id, err := known.identify(ctx, "neighbour."+name, path)
-		if err != nil {
-			return err
-		}
-		r.Programs = append(r.Programs, id)
-		r.programs[name] = path
-		return nil
-	}
-	for _, entry := range neighbourPrograms(n.Kind) {
+	r := &resolvedNeighbour{Kind: n.Kind, Entries: neighbourEntries(n.Kind), Programs: []identity{}, Env: environment(o.Env, n.Env)}
+	for _, entry := range r.Entries {
 		path, err := pkg.Program(entry)
 		if err != nil {
 			return nil, fmt.Errorf("find the neighbour's program: %w", err)
 		}
-		if err := add(entry, path); err != nil {
+		id, err := known.identify(ctx, "neighbour."+entry, path)
+		if err != nil {
 			return nil, err
 		}
+		r.Programs = append(r.Programs, id)
 	}
 	if n.Model != "" {
 		path, err := o.Plan.modelPath(n.Model, r.Env)
@@ -241,6 +258,18 @@ func (o RunOptions) resolveNeighbour(ctx context.Context, known *sums, pkg *stor
 		r.Model = &id
 	}
 	return r, nil
+}
+
+// options are those that do not change from life to life.
+func (r *resolvedNeighbour) options(n *Neighbour) neighbour.Options {
+	o := neighbour.Options{Spec: n.Spec, Programs: map[string]string{}, Env: r.Env}
+	for i, entry := range r.Entries {
+		o.Programs[entry] = r.Programs[i].Name
+	}
+	if r.Model != nil {
+		o.Model = r.Model.Name
+	}
+	return o
 }
 
 // serverArgs are the server's arguments without host and port.
@@ -259,6 +288,8 @@ const frontEnd = "1bit"
 
 // sums are the digests of files, each read once.
 type sums struct{ paths map[string]identity }
+
+func newSums() *sums { return &sums{paths: map[string]identity{}} }
 
 // identify reads a file's size and digest.
 func (s *sums) identify(ctx context.Context, key, path string) (identity, error) {

@@ -2,6 +2,8 @@ package acceptance
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +12,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
@@ -21,7 +22,7 @@ type RunOptions struct {
 	Plan     *Plan
 	Package  *store.Package
 	Baseline *store.Package                                               // what arms of the role baseline run; nil: none
-	Find     func(ctx context.Context, id string) (*store.Package, error) // installed packages that the plan's arms name
+	Find     func(ctx context.Context, id string) (*store.Package, error) // packages by name, every byte of them compared with the manifest
 	Evidence string                                                       // folder; made if it is not there
 	Bus      *systemd.Manager                                             // makes scopes for what is started; nil: process groups
 	Progress func(Progress)                                               // called a few times a second, never twice at once; nil: nobody looks
@@ -42,7 +43,7 @@ type RunOptions struct {
 func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	o = o.withDefaults()
 	v, err := func() (*Verdict, error) {
-		if err := o.Plan.CheckHost(ctx, gpu.Sensors{Root: o.Root}); err != nil {
+		if err := o.Plan.CheckHost(ctx, o.sensors()); err != nil {
 			return nil, err
 		}
 		r, err := resolve(ctx, o)
@@ -84,20 +85,30 @@ func (o RunOptions) withDefaults() RunOptions {
 // the plan, until each has been lived, a fault ends it, or there have been as
 // many as the plan allows.
 type walk struct {
-	o      RunOptions
-	plan   *Plan
-	r      *resolved
-	lives  []PlannedLife
-	hold   *os.File // of the evidence folder: a run is alive
-	ledger *ledger
-	before HostFacts
-	past   []attempt // the lives so far
+	o       RunOptions
+	plan    *Plan
+	r       *resolved
+	lives   []PlannedLife
+	run     string   // names it among all runs
+	hold    *os.File // of the evidence folder: a run is alive
+	ledger  *ledger
+	faces   *faceTable
+	before  HostFacts
+	past    []attempt // the lives so far
+	gtt     *float64  // GiB in use before the life that ended last
+	tracker *tracker
 }
 
 // An attempt is a life that has been lived, well or not.
 type attempt struct {
 	start startRecord
 	state ArmState
+}
+
+func newWalk(o RunOptions, r *resolved, run string, hold *os.File) *walk {
+	w := &walk{o: o, plan: o.Plan, r: r, lives: o.Plan.Lives(), run: run, hold: hold, faces: newFaceTable(o.Plan)}
+	w.tracker = newTracker(w)
+	return w
 }
 
 // beginRun makes the evidence folder and its first records.
@@ -118,7 +129,7 @@ func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
 			hold.Close()
 		}
 	}()
-	w = &walk{o: o, plan: o.Plan, r: r, lives: o.Plan.Lives(), hold: hold}
+	w = newWalk(o, r, runID(), hold)
 	if w.ledger, err = createLedger(o.Evidence, o.Now); err != nil {
 		return nil, err
 	}
@@ -130,7 +141,7 @@ func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
 		return nil, err
 	}
 	if err := w.ledger.append(recordOpen, openRecord{
-		Schema: ledgerSchema, PlanFileSHA256: o.Plan.FileSHA256(), PlanSHA256: sumOf(plan),
+		Schema: ledgerSchema, Run: w.run, PlanFileSHA256: o.Plan.FileSHA256(), PlanSHA256: sumOf(plan),
 		Package: o.Package.Name, PackageDigest: o.Package.Digest, EngineVersion: r.Arms[0].EngineVersion, Runner: o.Runner,
 	}); err != nil {
 		return nil, err
@@ -142,6 +153,13 @@ func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
 	return w, w.ledger.sync()
 }
 
+// runID makes a name that no other run has.
+func runID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
 // walk lives the lives. The error is the runner's own trouble.
 func (w *walk) walk(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -149,30 +167,44 @@ func (w *walk) walk(ctx context.Context) error {
 		if next == nil {
 			return w.recordHost("after", HostAfterName, readHostFacts(w.o.Root))
 		}
-		state, err := w.live(ctx, *next, start)
-		if err != nil {
+		if err := w.live(ctx, *next, start); err != nil {
 			return err
 		}
-		w.past = append(w.past, attempt{start, state})
 	}
 	return nil
 }
 
 // live lives one life and has it judged as the verdict will.
-func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) (ArmState, error) {
+func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) error {
 	from, err := w.ledger.size()
 	if err != nil {
-		return ArmState{}, err
+		return err
 	}
-	if err := newLife(w, p, start).run(ctx); err != nil {
-		return ArmState{}, err
-	}
-	state, err := judgeLife(w.plan.of(p), filepath.Join(w.o.Evidence, LedgerName), from)
+	l, err := newLife(w, p, start)
 	if err != nil {
-		return ArmState{}, err
+		return err
 	}
+	if missing := awaitGTT(ctx, w.o.Root, w.gtt); missing != "" {
+		err = l.refuse(missing)
+	} else {
+		w.gtt = readHostFacts(w.o.Root).GTTUsedGiB
+		err = l.run(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	to, err := w.ledger.size()
+	if err != nil {
+		return err
+	}
+	state, err := judgeLife(w.plan.of(p), w.faces, filepath.Join(w.o.Evidence, LedgerName), from, to)
+	if err != nil {
+		return err
+	}
+	w.past = append(w.past, attempt{start, state})
+	w.tracker.lived(l, state)
 	w.o.Log.Info("arm has ended", "arm", start.Arm, "name", start.Name, "state", state.State, "reason", state.Reason)
-	return state, nil
+	return nil
 }
 
 // next gives the life to live now: the first of the plan that has no evidence

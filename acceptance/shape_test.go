@@ -24,10 +24,12 @@ const twoSlots = `0.00.000.100 I srv    load_model: initializing, n_slots = 2, n
 
 func shapeOf(log string, parallel int, read func(i int) time.Duration) shape {
 	s := newSlotLog(parallel)
+	s.open()
 	i := 0
 	for text := range strings.Lines(log) {
 		if ev, ok := engine.ParseLogLine(text); ok {
-			s.add(ev, read(i))
+			ev.Read = read(i)
+			s.add(ev, ev.At())
 		}
 		i++
 	}
@@ -37,7 +39,7 @@ func shapeOf(log string, parallel int, read func(i int) time.Duration) shape {
 func TestShape(t *testing.T) {
 	never := func(int) time.Duration { return 99 * time.Hour } // the log's own times count
 	want := shape{
-		Slots: 2, KVUnified: true, Launches: map[int]int{0: 2, 1: 1}, LRU: 2, LCP: 1, NeverUsed: 2,
+		Slots: 2, KVUnified: true, Launches: map[int]int{0: 2, 1: 1}, LRU: 2, LCP: 1, NeverUsed: 2, FirstSlots: []int{0, 1},
 		BusyUS: 6e6, AllSlotsBusy: 3e6,
 	}
 	got := shapeOf(twoSlots, 2, never)
@@ -60,34 +62,47 @@ func TestShape(t *testing.T) {
 	}
 }
 
-func TestShapeFreezes(t *testing.T) {
+// Only what falls into the load counts, and a slot that was used before it is
+// not one that was never used.
+func TestShapeIsOfTheLoad(t *testing.T) {
 	s := newSlotLog(1)
-	launch, _ := engine.ParseLogLine("slot launch_slot_: id  0 | task 1 | processing task")
-	s.add(launch, time.Second)
+	line := func(text string, at time.Duration) {
+		ev, ok := engine.ParseLogLine(text)
+		if !ok {
+			t.Fatal(text)
+		}
+		s.add(ev, at)
+	}
+	const launch, release = "slot launch_slot_: id  0 | task 1 | processing task", "slot release: id  0 | task 1 | stop processing: n_tokens = 9, truncated = 0"
+	line(launch, time.Second)
+	line(release, 2*time.Second)
+	s.open()
+	line(launch, 3*time.Second)
+	line(release, 4*time.Second)
 	s.freeze()
-	s.add(launch, 2*time.Second)
-	if s.shape.Launches[0] != 1 || s.shape.Unpaired != 1 {
+	line(launch, 5*time.Second)
+	line(release, 6*time.Second)
+	if s.shape.Launches[0] != 1 || s.shape.Unpaired != 1 || s.shape.NeverUsed != 0 || s.shape.BusyUS != 1e6 {
 		t.Errorf("%+v", s.shape)
 	}
 }
 
-func TestBenchTokens(t *testing.T) {
-	out := `{"n_prompt": 64, "n_gen": 0, "samples_ns": [ 1, 2, 3 ]}
-{"n_prompt": 0, "n_gen": 32, "samples_ns": [ 1, 2, 3 ]}
-load_backend: loaded CPU backend
-{"n_prompt": 64, "n_gen": 0, "samples_ns": []}
-{"n_prompt": 64, "n_gen": 0, "samples_ns": [ 1 ]}`
-	if results, tokens := benchTokens([]byte(out)); results != 2 || tokens != 288 {
-		t.Errorf("%d results, %d tokens; the last line is not whole", results, tokens)
+// A sentinel may be put on a slot by its beginning; no other request may, even
+// if it was on the same slot or at the same time.
+func TestShapeExemptsSentinels(t *testing.T) {
+	s := newSlotLog(2)
+	s.open()
+	for _, task := range []engine.Task{
+		{Slot: 0, How: engine.SelectedLCP, Launched: 10 * time.Second, Released: 11 * time.Second},
+		{Slot: 1, How: engine.SelectedLCP, Launched: 10 * time.Second, Released: 11 * time.Second},
+		{Slot: 0, How: engine.SelectedLCP, Launched: 20 * time.Second, Released: 21 * time.Second},
+		{Slot: 1, How: engine.SelectedLRU, Launched: 20 * time.Second, Released: 21 * time.Second},
+	} {
+		s.task(task)
 	}
-}
-
-func FuzzBenchTokens(f *testing.F) {
-	f.Add([]byte(`{"n_prompt": 64, "n_gen": 0, "samples_ns": [ 1, 2, 3 ]}` + "\n"))
-	f.Add([]byte(`{"n_prompt": -64, "n_gen": 9223372036854775807, "samples_ns": [ 1 ]}` + "\n"))
-	f.Fuzz(func(t *testing.T, out []byte) {
-		if results, tokens := benchTokens(out); tokens < 0 || results == 0 && tokens != 0 {
-			t.Fatalf("%d results, %d tokens", results, tokens)
-		}
-	})
+	s.exempt(span{1, 19_990_000, 21_010_000}) // was put on its slot by age
+	s.exempt(span{0, 9_990_000, 11_010_000})
+	if n := s.exempted(); n != 1 {
+		t.Errorf("%d tasks are sentinels, want 1", n)
+	}
 }

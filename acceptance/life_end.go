@@ -1,0 +1,141 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/engine"
+)
+
+// What is waited for before the memory of the GPU must be back, and how much
+// may be missing then.
+const (
+	settleGTT = 30 * time.Second
+	epsGTT    = 0.5 // GiB
+)
+
+// awaitExit records an end of the server that is not ours.
+func (l *life) awaitExit(ctx context.Context) {
+	defer close(l.exitSeen)
+	select {
+	case <-ctx.Done():
+		return
+	case <-l.server.Exited():
+	}
+	l.mu.Lock()
+	ours := l.stopped
+	l.mu.Unlock()
+	if ours {
+		return
+	}
+	status, err := l.server.Wait(ctx)
+	if err != nil {
+		return
+	}
+	l.fail(l.log.drain())
+	killed := readHostFacts(l.o.Root).oomKilledSince(l.before)
+	l.put(recordExit, exitRecord{Code: status.Code, Signal: int(status.KilledBy()), Text: status.String(), OOMKilled: killed}, true)
+	l.found(l.faces.Exit(detect.Exit{Status: status, OOMKilled: killed}))
+	l.end(whyFault, "the server ended by itself: "+status.String())
+}
+
+// awaitEnd gives a server whose connection broke the time to be seen ending.
+func (l *life) awaitEnd(ctx context.Context) {
+	wait := time.NewTimer(exitWait)
+	defer wait.Stop()
+	select {
+	case <-l.exitSeen:
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+}
+
+// teardown ends the server and everything it started, and looks whether
+// anything is left.
+func (l *life) teardown(ctx context.Context) error {
+	if l.server == nil {
+		return nil
+	}
+	select {
+	case <-l.server.Exited():
+		if l.exitSeen != nil {
+			<-l.exitSeen // it ended by itself, and that is being recorded
+		}
+	default:
+	}
+	l.mu.Lock()
+	l.stopped = true
+	grace := faultGrace
+	if l.why == whyDone {
+		grace = stopGrace
+	}
+	l.mu.Unlock()
+	if err := l.server.Stop(ctx, grace); err != nil {
+		return err
+	}
+	if left := l.whoListens(l.port); left.PID != 0 {
+		return fmt.Errorf("port %d of the server is still listened on, by process %d", l.port, left.PID)
+	}
+	return nil
+}
+
+// awaitGTT waits until the memory of the GPU that a life used is given back. It
+// says what is missing, "" if nothing is.
+func awaitGTT(ctx context.Context, root string, before *float64) string {
+	if before == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleGTT)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now := readHostFacts(root).GTTUsedGiB
+		if now != nil && *now <= *before+epsGTT {
+			return ""
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Sprintf("%s GiB of GTT are in use, %.1f were before the life that ended last", gib(now), *before)
+		case <-tick.C:
+		}
+	}
+}
+
+// refuse records a life that was not begun.
+func (l *life) refuse(why string) error {
+	return errors.Join(
+		l.ledger.append(recordStart, l.begin),
+		l.ledger.append(recordEnd, endRecord{Why: whyTeardown, Detail: why, LogLines: map[engine.LogKind]int{}, Shape: shape{Launches: map[int]int{}}}),
+		l.ledger.sync(),
+	)
+}
+
+// close writes the end of the life.
+func (l *life) close(ctx context.Context, trouble error) {
+	l.fail(errors.Join(trouble, l.answers.Close()))
+	l.host.mu.Lock()
+	samples := l.host.memory
+	l.host.mu.Unlock()
+	l.found(l.faces.Memory(samples))
+	l.mu.Lock()
+	rec := endRecord{Why: l.why, Detail: l.detail}
+	from, to := l.from, l.to
+	l.mu.Unlock()
+	rec.Shape = l.log.shape()
+	rec.LogLines, rec.ServerLogSHA256 = l.log.totals()
+	rec.LoadFromUS, rec.LoadUS = from, max(0, to-from)
+	if l.other != nil {
+		s := l.other.Summary(from, to)
+		rec.Neighbour = &neighbourSummary{Died: s.Died, AliveUS: s.AliveUS}
+	}
+	rec.GTTAfterGiB = readHostFacts(l.o.Root).GTTUsedGiB
+	l.measured(&rec)
+	if trouble != nil {
+		rec.Teardown = trouble.Error()
+	}
+	l.put(recordEnd, rec, true)
+}
