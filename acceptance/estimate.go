@@ -93,7 +93,8 @@ func (p *Plan) Estimate(in EstimateInput) Estimate {
 		}
 	}
 	pace := in.pace()
-	e.MinSeconds, e.MaxSeconds = p.duration(pace)
+	least, most := p.duration(pace)
+	e.MinSeconds, e.MaxSeconds = math.Round(10*least)/10, math.Round(10*most)/10
 	e.Assumed = pace.assumed
 	e.CanShow, e.CannotShow = p.canShow(e), p.cannotShow(e)
 	return e
@@ -126,9 +127,12 @@ func (p *Plan) boundsAtN() EstimateBounds {
 	first := 0
 	for i, a := range p.Arms {
 		l := p.life(i, 1)
-		slots := l.Server.Parallel
+		slots := l.Server.Parallel // each has one first task
 		if l.Load.Requests > 0 {
 			slots = min(slots, l.Load.Requests)
+		}
+		if p.Sentinels.Every > 0 { // the quiet server's answers to them come first, one length a slot
+			slots = max(0, slots-len(p.Sentinels.PromptTokens))
 		}
 		if a.Role == RoleCandidate {
 			first += a.Lives * slots

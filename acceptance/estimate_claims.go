@@ -31,7 +31,7 @@ func (p *Plan) canShow(e Estimate) []string {
 		{b.HourUpper95, "an hour of load"},
 	} {
 		if line.bound < 1 {
-			out = append(out, fmt.Sprintf("without a fault at most %.6f %s", line.bound, line.what))
+			out = append(out, fmt.Sprintf("without a fault the rate is at most %.6f %s", line.bound, line.what))
 		}
 	}
 	return out
@@ -51,7 +51,7 @@ func (p *Plan) cannotShow(e Estimate) []string {
 		out = append(out, fmt.Sprintf("other server lives: there is one, which bounds their rate at %.2f", e.Bounds.ArmUpper95))
 	}
 	if pooled := slices.ContainsFunc(p.Arms, func(a Arm) bool { return a.Role != RoleCandidate }); pooled {
-		out = append(out, "anything by the control and baseline arms about the candidate: they are compared and never counted with it")
+		out = append(out, "a rate from control and baseline arms: the candidate is compared with them, and they never count")
 	}
 	out = append(out, p.uptime(), p.neighboursLeftOut())
 	out = append(out, fmt.Sprintf("other loads: prompts are %s tokens, answers %s, %s in flight", listed(p.Load.PromptTokens), listed(p.Load.NPredict), p.inFlight()))

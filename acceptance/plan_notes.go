@@ -125,7 +125,7 @@ func (p *Plan) remarks() []string {
 		}
 	}
 	if p.Load.API != APICompletion {
-		notes = append(notes, fmt.Sprintf("the answers of /v1/%s do not say which slot served them: slots are counted by the server's log alone, and faults are not placed on one",
+		notes = append(notes, fmt.Sprintf("the answers of /v1/%s do not say which slot served them: what slots did is told by the server's log alone",
 			map[string]string{APICompletions: "completions", APIChat: "chat/completions"}[p.Load.API]))
 	}
 	if p.Load.API == APIChat && slices.Min(p.Load.PromptTokens) < chatShort {

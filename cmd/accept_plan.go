@@ -130,6 +130,9 @@ func printEstimate(w io.Writer, e acceptance.Estimate) error {
 	for _, line := range e.Assumed {
 		fmt.Fprintf(w, "  assumed: %s\n", line)
 	}
+	if told := strings.Join(e.Assumed, " "); strings.Count(told, "as told") < 2 {
+		fmt.Fprintln(w, "  --load-time and --tokens-per-second make it narrower")
+	}
 	rows := [][]string{{"ARM", "ROLE", "LIVES", "LOAD OF EACH", "SLOTS", "NEIGHBOUR", "PROMPTS"}}
 	for _, arm := range e.Arms {
 		load := plural(arm.Requests, "request")
