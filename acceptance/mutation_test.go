@@ -50,3 +50,30 @@ func TestFaceThatIsOffLetsItsFaultThrough(t *testing.T) {
 		}
 	}
 }
+
+// What only a process of its own can show, or only a whole run can judge.
+func TestFaultsOfWholeRuns(t *testing.T) {
+	for fault, want := range map[string]struct{ verdict, reason string }{
+		"restart@9":        {Fail, "fault(restart): the server was replaced: process "},
+		"exit-0@9":         {Fail, "fault(crash, exit 0): the server ended by itself"},
+		"exit-139@9":       {Fail, "fault(crash, SIGSEGV): the server ended by itself"},
+		"assert@9":         {Fail, "fault(crash, SIGABRT): aborted: "},
+		"overcommit@9":     {Inconclusive, "invalid(plan): "},
+		"exceed-context@9": {Inconclusive, "invalid(plan): "},
+		"lcp":              {Inconclusive, "invalid(load-shape): "},
+		"slot-3":           {Inconclusive, "invalid(load-shape): "},
+		"token-zero@9":     {Pass, "0 faults in 48 requests"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			p := fakePackage(t, "works")
+			v := soak(t, RunOptions{Plan: fakePlan(t, p, fault, ""), Package: p, Evidence: filepath.Join(t.TempDir(), "e")})
+			if v.Verdict != want.verdict || !strings.HasPrefix(v.Reason, want.reason) {
+				t.Errorf("%s: %s, want %s: %s…", v.Verdict, v.Reason, want.verdict, want.reason)
+			}
+			if len(v.Faults) > 1 || (len(v.Faults) == 1) != (want.verdict == Fail) {
+				t.Errorf("one event was counted as %d: %v", len(v.Faults), v.Faults)
+			}
+		})
+	}
+}

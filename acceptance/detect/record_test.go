@@ -3,6 +3,7 @@ package detect
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -192,7 +193,7 @@ func (r *recorder) ask(kind, prompt string) *engine.Answer {
 	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokenN, ProbsAsked: true}
 	r.next++
 	if kind == "" {
-		nonce := fmt.Sprintf("%c%c%014d", 'a'+x.ID%26, 'a'+x.ID/26%26, 7919*x.ID)
+		nonce := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(x.ID), byte(x.ID >> 8)}))[:16]
 		prompt = nonce + " and then something more" + prompt
 		r.happened = append(r.happened, sent{x.ID, nonce})
 	}
