@@ -94,7 +94,7 @@ func scenarios() []scenario {
 	}
 	for _, api := range []string{engine.APICompletion, engine.APICompletions, engine.APIChat} {
 		for _, stream := range []bool{false, true} {
-			if api == engine.APICompletion && !stream {
+			if api != engine.APIChat && !stream {
 				continue
 			}
 			for kind, faces := range map[string]string{
