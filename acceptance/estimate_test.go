@@ -41,7 +41,7 @@ func TestEstimateClaims(t *testing.T) {
 		{"load: {requests: 1500}\nsentinels: {every: 10}\n", "", "", "needs sentinels"},
 		{"load: {requests: 1500}\nfinal_probe: false\n", "", "face corruption: it needs sentinels", ""},
 		{"load: {requests: 1500}\n", "", "face numeric: it needs sentinels", "face corruption"},
-		{"load: {requests: 9}\narms: [{name: a, lives: 2}, {name: b, role: control, neighbour: {kind: ops}}]\n", "by 2 lives", "by the control and baseline arms", "another kind: none"},
+		{"load: {requests: 9}\narms: [{name: a, lives: 2}, {name: b, role: control, neighbour: {kind: ops}}]\n", "by 2 lives", "a rate from control and baseline arms", "another kind: none"},
 		{"load: {duration: 3h}\nprimary: hour\n", "an hour of load", "up for longer than 3h", "for hours: a life"},
 	}
 	for _, tt := range tests {
