@@ -85,9 +85,16 @@ func insideScopes(t *testing.T) {
 		t.Errorf("%d processes in scopes, want server and neighbour", scopes)
 	}
 	noneLeft(t, "sleep\x00321")
-	if left, err := m.Scopes(t.Context(), "1bit-soak-*"); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	noScopeLeft(t, m)
+}
+
+// noScopeLeft waits until systemd has put away the scopes, which are empty.
+func noScopeLeft(t *testing.T, m *systemd.Manager) {
+	t.Helper()
+	until(t, "the end of all scopes", func() bool {
+		left, err := m.Scopes(t.Context(), "1bit-soak-*")
+		return err == nil && len(left) == 0
+	})
 }
 
 func insideDetached(t *testing.T) {
@@ -130,9 +137,7 @@ func insideDetached(t *testing.T) {
 	}
 	noneLeft(t, p.Path)
 	noneLeft(t, "sleep\x00321")
-	if left, err := m.Scopes(t.Context(), "1bit-soak-*"); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	noScopeLeft(t, m)
 	_ = m.ResetFailed(t.Context(), unit)
 	if out, err := exec.Command("systemctl", "--user", "is-active", unit).Output(); err == nil {
 		t.Errorf("the unit is %s", out)

@@ -83,7 +83,7 @@ func TestRealEngine(t *testing.T) {
 			Inconclusive, "no fault seen, but the bound at 40 requests is 0.072158 > p0 0.02"},
 		{"memory that a guard wants back", "plain", "requests: 150, " + realShape, "watchdogs: {mem_available_gib: 100000}\n", Inconclusive, "invalid(watchdog): "},
 		{"another device than the plan's", "plain", "requests: 40, " + realShape, "device: {name: HRX0, counts_as: invalid}\n", Inconclusive, "invalid(device): "},
-		{"streamed chats", "plain", "requests: 40, api: chat_completions, stream: true, " + realShape, "",
+		{"streams of an OpenAI-compatible path", "plain", "requests: 40, api: completions, stream: true, " + realShape, "",
 			Inconclusive, "no fault seen, but the bound at 40 requests"},
 		{"bursts", "plain", "requests: 40, schedule: burst, every: 100ms, n_predict: [96]", "",
 			Inconclusive, "no fault seen, but the bound at 40 requests"},
@@ -120,8 +120,8 @@ func TestRealEngine(t *testing.T) {
 // A load that does not fit the server, although the plan was let through.
 func TestRealOvercommit(t *testing.T) {
 	tree := realengine.Require(t)
-	plan := realPlan(t, tree.Model("plain"), "requests: 40, prompt_tokens: [300], n_predict: [96]", "server: {flags: [--no-slots]}\n")
-	plan.Server.Ctx = 1024 // and the server does not tell
+	plan := realPlan(t, tree.Model("plain"), "requests: 40, prompt_tokens: [300], n_predict: [96]", "")
+	plan.Server.Ctx, plan.Server.Flags = 1024, []string{"-t", "1", "--no-slots"} // which tell it
 	v := soak(t, RunOptions{Plan: plan, Package: installed(t, tree)})
 	if v.Verdict != Inconclusive || !strings.HasPrefix(v.Reason, "invalid(plan): ") {
 		t.Errorf("%s: %s", v.Verdict, v.Reason)
@@ -141,7 +141,6 @@ func TestRealServerIsEnded(t *testing.T) {
 		{syscall.SIGSTOP, "fault(hang): no answer within 2s"},
 	} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
-			t.Parallel()
 			plan := realPlan(t, tree.Model("plain"), "duration: 1h, n_predict: [96], request_deadline: 2s", "")
 			sent := false
 			dir := filepath.Join(t.TempDir(), "evidence")
