@@ -1,6 +1,9 @@
 package detect
 
-import "github.com/1bit-systems/pkg/engine"
+import (
+	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
+)
 
 func nanWire() face {
 	return face{
@@ -15,4 +18,15 @@ func nanWire() face {
 			return one(Fault, nullAt(x.Answer.Raw), "%s", f.Detail)
 		})},
 	}
+}
+
+var nullLogprob = lazyregexp.New(`"logprob"\s*:\s*(?:null|[-+]?[A-Za-z])`)
+
+// nullAt quotes the place of the first log-probability that is no number.
+func nullAt(raw []byte) string {
+	at := nullLogprob().FindIndex(raw)
+	if at == nil {
+		return quote(raw)
+	}
+	return around(raw, at[0])
 }

@@ -1,32 +1,41 @@
 package detect
 
-import "sync"
+import (
+	"hash/maphash"
+	"sync"
+)
 
-// window is how many characters of a nonce in a row tell it: less than the whole of one, so that an answer that ends
-// within it is told too, and of 32 letters still more than a model finds by chance.
+// window is how many characters of a nonce in a row tell it: less than the whole of one, so that an answer that begins or
+// ends within it is told too, and of 32 letters still more than a model finds by chance.
 const window = 12
 
-// Nonces knows the nonce of every request and who held which slot.
+// Nonces knows the nonce of every request and who held which slot. A request takes some 60 bytes.
 type Nonces struct {
+	seed    maphash.Seed
 	mu      sync.RWMutex
-	parts   map[string]int // every window of every nonce: the request it belongs to
-	tenants map[int]int    // slot: the request that it served last
+	ends    map[uint64]int32 // beginning and end of every nonce, hashed: the request it belongs to
+	tenants map[int]int      // slot: the request that it served last
 }
 
 // NewNonces makes an empty book.
-func NewNonces() *Nonces { return &Nonces{parts: map[string]int{}, tenants: map[int]int{}} }
-
-// Add enters the nonce of a request, before it is sent. One that is shorter than 12 characters is never found.
-func (n *Nonces) Add(id int, nonce string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for i := 0; i+window <= len(nonce); i++ {
-		n.parts[nonce[i:i+window]] = id
-	}
+func NewNonces() *Nonces {
+	return &Nonces{seed: maphash.MakeSeed(), ends: map[uint64]int32{}, tenants: map[int]int{}}
 }
 
-// Find returns the first request other than own whose nonce, or 12 characters of it in a row, stands in the text, and
-// where. A text of n characters takes n steps and no memory.
+// Add enters the nonce of a request, before it is sent: letters and digits. One that is shorter than 12 characters is
+// never found.
+func (n *Nonces) Add(id int, nonce string) {
+	if len(nonce) < window {
+		return
+	}
+	first, last := maphash.String(n.seed, nonce[:window]), maphash.String(n.seed, nonce[len(nonce)-window:])
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ends[first], n.ends[last] = int32(id), int32(id)
+}
+
+// Find returns the first request other than own of whose nonce the text has the first or the last 12 characters, and
+// where. A text takes a step a character, and a look-up a character only within words that are long enough.
 func (n *Nonces) Find(text string, own int) (id, at int, ok bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -38,8 +47,8 @@ func (n *Nonces) Find(text string, own int) (id, at int, ok bool) {
 		if run++; run < window {
 			continue
 		}
-		if id, known := n.parts[text[i+1-window:i+1]]; known && id != own {
-			return id, i + 1 - window, true
+		if id, known := n.ends[maphash.String(n.seed, text[i+1-window:i+1])]; known && int(id) != own {
+			return int(id), i + 1 - window, true
 		}
 	}
 	return 0, 0, false
