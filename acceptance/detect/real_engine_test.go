@@ -102,18 +102,43 @@ func TestRealServerIsSound(t *testing.T) {
 	}
 }
 
+// Neither does it on the other paths, or as a stream.
+func TestRealServerIsSoundOnEveryPath(t *testing.T) {
+	first, _, log := onReal(t, "plain", 8192)
+	for _, api := range []string{engine.APICompletion, engine.APICompletions, engine.APIChat} {
+		for _, stream := range []bool{false, true} {
+			r := &recorder{t: t, client: &engine.Client{BaseURL: first.client.BaseURL, API: api}, stream: stream, gone: make(chan int, 1), deadline: time.Minute}
+			reference := r.ask(Sentinel, "what the sea had brought")
+			r.add(Pair{reference, r.ask(Sentinel, "what the sea had brought")})
+			for range 4 {
+				r.round(append(r.unique(3), func() { r.add(Comparison{reference, r.ask(Sentinel, "what the sea had brought"), tau}) })...)
+			}
+			r.readLog(log)
+			_, _, found := replay(t, r.happened, nil)
+			if n := counted(found); len(found) != n[Numeric]+n[Text] {
+				t.Errorf("%s, stream %v: %+v", api, stream, found)
+			}
+		}
+	}
+}
+
+// NaN that no guard tells of is seen on the wire, on every path, and by no other face that decides.
 func TestRealServerWithNaN(t *testing.T) {
 	for model, tail := range map[string]string{"nan": "", "nan1": "", "trig": " ~"} {
-		r, _, log := onReal(t, model, 8192)
-		r.tail = tail
-		r.round(r.unique(1)...)
-		r.readLog(log)
-		_, _, found := replay(t, r.happened, nil)
-		if n := counted(found); n[NaNWire] != 1 || len(n) > 2 || len(n) == 2 && n[Text] == 0 {
-			t.Errorf("%s: %+v", model, found)
-		}
-		if _, _, found := replay(t, r.happened, map[string]string{NaNWire: "off"}); counted(found)[Text] != len(found) {
-			t.Errorf("%s, that face off: %+v", model, found)
+		first, _, log := onReal(t, model, 8192)
+		for _, api := range []string{engine.APICompletion, engine.APICompletions, engine.APIChat} {
+			for _, stream := range []bool{false, true} {
+				r := &recorder{t: t, client: &engine.Client{BaseURL: first.client.BaseURL, API: api}, stream: stream, tail: tail, gone: make(chan int, 1), deadline: time.Minute}
+				r.round(r.unique(1)...)
+				r.readLog(log)
+				_, _, found := replay(t, r.happened, nil)
+				if n := counted(found); n[NaNWire] != 1 || len(found) != 1+n[Text] {
+					t.Errorf("%s, %s, stream %v: %+v", model, api, stream, found)
+				}
+				if _, _, found := replay(t, r.happened, map[string]string{NaNWire: "off"}); counted(found)[Text] != len(found) {
+					t.Errorf("%s, %s, stream %v, that face off: %+v", model, api, stream, found)
+				}
+			}
 		}
 	}
 }
