@@ -31,7 +31,7 @@ func inside(t *testing.T, asRoot bool) bool {
 	if asRoot {
 		user = "root"
 	}
-	cmd := host.Command(t.Context(), user, program, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=6m")
+	cmd := host.Command(t.Context(), user, program, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(cmd.Env, insideVariable+"=1", "SEED="+os.Getenv("SEED"))
 	out, err := cmd.CombinedOutput()
 	t.Logf("inside, as %s:\n%s", user, out)
