@@ -122,7 +122,7 @@ func (g *generator) line() string {
 func (g *generator) envFileName() string {
 	return pick(g, []string{
 		g.envDir + "/one", g.envDir + "/one", g.envDir + "/two", "-" + g.envDir + "/two", "-" + g.envDir + "/missing",
-		g.envDir + "/t*", g.envDir + "/[!o]*", "-relative", "relative", "", "-" + g.envDir + "/bad", g.envDir + "/.h*", "%h/.none",
+		g.envDir + "/t*", g.envDir + "/[!o]*", "-relative", "relative", "", "-" + g.envDir + "/bad", "-" + g.envDir + "/torn", "-" + g.envDir + "/torn", g.envDir + "/torn", g.envDir + "/.h*", "%h/.none",
 		g.envDir + "/../" + filepath.Base(g.envDir) + "/two", "-" + g.envDir + "/./..//x", g.envDir + "/[[:alpha:]]wo", g.envDir + "/[]t-]*",
 		"-" + g.envDir + "/[[.o.]]n[[:lower:]]", "-" + g.envDir + `/[\t]w[!]a-n]`, "-" + g.envDir + "/[a-z]?[!a-d]/", "-" + g.envDir + "/[n-p]*",
 	})
@@ -165,6 +165,19 @@ func (g *generator) envFile() string {
 		text = strings.TrimRight(text, "\r\n")
 	}
 	return text
+}
+
+// tornFile makes an environment file in which versions of systemd see other pairs, for its comments end in a backslash,
+// and so may find something that makes them refuse it.
+func (g *generator) tornFile() string {
+	var out strings.Builder
+	for range 1 + g.IntN(3) {
+		out.WriteString(g.envFile() + pick(g, []string{"", "\n", "\n"}))
+		out.WriteString(pick(g, []string{"# continued \\\n", "; \\\n", "#\\\r\n", "# \\\\\n", "#\\\\\\\n", "# one \\\n# two \\\n"}))
+		out.WriteString(pick(g, []string{"A=\"\n", "B='\n", "C=\xff\n", "\xff=1\n", "D=\\\n", "A=\"open", "# \n", ""}))
+		out.WriteString(pick(g, []string{"", "", "B=\xff\n", "# \ufffe\n", "# \xff \\\n", "B='\n# \xff\n'\n", "C=2\"\n", "\xff\n"}))
+	}
+	return out.String()
 }
 
 // set makes one unit with everything that belongs to it.
@@ -220,6 +233,9 @@ func (g *generator) set(number int) unitSet {
 		if name == "one" || g.chance(80) {
 			s.envFiles[name] = g.envFile()
 		}
+	}
+	if g.chance(30) {
+		s.envFiles["torn"] = g.tornFile()
 	}
 	if g.chance(20) {
 		s.envFiles["bad"] = g.envFile() + pick(g, []string{"A=\xff\n", "A=x\x00y\n", "\ufffe=1\n"})
