@@ -136,9 +136,6 @@ func (a *arm) take(r *record) error {
 // comes after a fault was in flight then, and says nothing.
 func (a *arm) takeRequest(at time.Time, r *requestRecord) {
 	q := &a.requests
-	for _, w := range r.Warnings {
-		q.warn(w)
-	}
 	if r.Outcome == outcomeCensored {
 		q.censored++
 		return

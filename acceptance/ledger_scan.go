@@ -12,7 +12,7 @@ import (
 )
 
 // maxLedgerLine bounds a line in bytes; the longest are answers of sentinels.
-const maxLedgerLine = 64 << 20
+const maxLedgerLine = 16 << 20
 
 // ledgerSummary is what is known of a ledger when it has been read up to its
 // end or its first damage.
@@ -140,17 +140,21 @@ type block struct {
 	damage  string // of the line after the last record
 }
 
-// blockSize is how much is read at a time.
-const blockSize = 512 << 10
+// blockSize is how much is read at a time, and firstBlock how much at first:
+// most ledgers are small.
+const (
+	blockSize  = 512 << 10
+	firstBlock = 16 << 10
+)
 
 // readBlocks cuts what it reads into blocks. Each goes to both channels.
 func readBlocks(r io.Reader, jobs, inOrder chan<- *block, stop <-chan struct{}) {
 	defer close(inOrder)
 	defer close(jobs)
 	var previous, rest []byte
-	for last := false; !last; {
-		size := max(blockSize, 2*len(rest))
-		text := make([]byte, size)
+	size := firstBlock
+	for last := false; !last; size = min(2*size, blockSize) {
+		text := make([]byte, max(size, 2*len(rest)))
 		n := copy(text, rest)
 		m, err := io.ReadFull(r, text[n:])
 		text = text[:n+m]
@@ -202,20 +206,4 @@ func (b *block) check(c *chain) {
 		b.records = append(b.records, r)
 		previous = r.sum
 	}
-}
-
-// ledgerContent is a ledger at once.
-type ledgerContent struct {
-	*ledgerSummary
-	Lines []line
-}
-
-func readLedger(raw []byte) (*ledgerContent, error) {
-	c := &ledgerContent{}
-	var err error
-	c.ledgerSummary, err = scanLedger(bytes.NewReader(raw), func(r *record) error {
-		c.Lines = append(c.Lines, r.line)
-		return nil
-	})
-	return c, err
 }

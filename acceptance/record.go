@@ -157,31 +157,29 @@ const (
 )
 
 type requestRecord struct {
-	ID           int                  `json:"id"` // from 0
-	Worker       int                  `json:"worker,omitempty"`
-	Nonce        string               `json:"nonce"`
-	PromptTarget int                  `json:"prompt_target"`
-	PromptTokens int                  `json:"prompt_tokens"`
-	NPredict     int                  `json:"n_predict"`
-	ProbsAsked   bool                 `json:"probs_asked,omitempty"`
-	IntendedUS   int64                `json:"intended_us"` // since the load began, as the others
-	StartUS      int64                `json:"start_us"`
-	EndUS        int64                `json:"end_us"`
-	Outcome      string               `json:"outcome"`
-	Status       int                  `json:"status,omitempty"`
-	Slot         int                  `json:"slot"` // -1: unknown
-	Predicted    int                  `json:"predicted,omitempty"`
-	Observed     int                  `json:"observed,omitempty"` // tokens with a log-probability
-	Bytes        int                  `json:"bytes,omitempty"`
-	SHA256       string               `json:"sha256,omitempty"`
-	Kind         string               `json:"kind,omitempty"`
-	Sentinel     int                  `json:"sentinel,omitempty"` // of kindSentinel: index of its length
-	Number       int                  `json:"number"`             // of the prompt, through all lives of the arm
-	FirstUS      int64                `json:"first_us,omitempty"` // first token of a stream, since the load began
-	Findings     []detect.Finding     `json:"findings,omitempty"`
-	Faces        []engine.AnswerFault `json:"faces,omitempty"`
-	Warnings     []string             `json:"warnings,omitempty"`
-	Error        string               `json:"error,omitempty"`
+	ID           int              `json:"id"` // from 0
+	Worker       int              `json:"worker,omitempty"`
+	Nonce        string           `json:"nonce"`
+	PromptTarget int              `json:"prompt_target"`
+	PromptTokens int              `json:"prompt_tokens"`
+	NPredict     int              `json:"n_predict"`
+	ProbsAsked   bool             `json:"probs_asked,omitempty"`
+	IntendedUS   int64            `json:"intended_us"` // since the load began, as the others
+	StartUS      int64            `json:"start_us"`
+	EndUS        int64            `json:"end_us"`
+	Outcome      string           `json:"outcome"`
+	Status       int              `json:"status,omitempty"`
+	Slot         int              `json:"slot"` // -1: unknown
+	Predicted    int              `json:"predicted,omitempty"`
+	Observed     int              `json:"observed,omitempty"` // tokens with a log-probability
+	Bytes        int              `json:"bytes,omitempty"`
+	SHA256       string           `json:"sha256,omitempty"`
+	Kind         string           `json:"kind,omitempty"`
+	Sentinel     int              `json:"sentinel,omitempty"` // of kindSentinel: index of its length
+	Number       int              `json:"number"`             // of the prompt, through all lives of the arm
+	FirstUS      int64            `json:"first_us,omitempty"` // first token of a stream, since the load began
+	Findings     []detect.Finding `json:"findings,omitempty"`
+	Error        string           `json:"error,omitempty"`
 }
 
 // logRecord is the first line of its kind in a life.
