@@ -108,16 +108,18 @@ func (r *Report) boundsPicture() picture {
 }
 
 func (r *Report) latencyPicture() picture {
-	groups := make([][]float64, columns)
+	// A point needs some requests to be a median of.
+	n := max(1, min(columns, len(r.history.Answers)/12))
+	groups := make([][]float64, n)
 	for _, a := range r.history.Answers {
-		i := int(r.at(a.At) / r.length() * columns)
-		if i = min(max(i, 0), columns-1); a.MS >= 0 {
+		i := int(r.at(a.At) / r.length() * float64(n))
+		if i = min(max(i, 0), n-1); a.MS >= 0 {
 			groups[i] = append(groups[i], a.MS)
 		}
 	}
 	median, most := series{name: "median", class: "c1"}, series{name: "99th percentile", class: "c2"}
 	for i, g := range groups {
-		x := (float64(i) + 0.5) / columns * r.length()
+		x := (float64(i) + 0.5) / float64(n) * r.length()
 		slices.Sort(g)
 		median.points = append(median.points, point{x, quantile(g, 0.5)})
 		most.points = append(most.points, point{x, quantile(g, 0.99)})

@@ -125,7 +125,7 @@ func (r *Report) exposure() table {
 	add("latency from the intended start: half, 99 %, longest", fmt.Sprintf("%s, %s, %s",
 		milliseconds(x.LatencyMS.P50), milliseconds(x.LatencyMS.P99), milliseconds(x.LatencyMS.Max)))
 	for _, w := range slices.Sorted(maps.Keys(x.Warnings)) {
-		add("answers with odd text: "+w, fmt.Sprintf("%d (decides nothing)", x.Warnings[w]))
+		add("warnings: "+w, fmt.Sprintf("%d (they decide nothing)", x.Warnings[w]))
 	}
 	return t
 }
@@ -141,7 +141,10 @@ func (r *Report) faces() table {
 		if f.First != nil {
 			first = clock(*f.First)
 		}
-		n := fmt.Sprintf("%s %ss", thousands(f.N), or(f.Unit, "request"))
+		n := thousands(f.N) + " " + or(f.Unit, "request")
+		if f.N != 1 {
+			n += "s"
+		}
 		t.Rows = append(t.Rows, []string{f.Face, f.Setting, n, fmt.Sprint(f.Seen), rate(f.Upper95), first, f.Excerpt})
 	}
 	return t
