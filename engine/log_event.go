@@ -51,7 +51,8 @@ const (
 )
 
 // A LogEvent is what one line says. Slots are told apart by (Router, Slot);
-// task ids start again with every process.
+// task ids start again with every process. Its Detail, Device and Path share
+// memory with the text that was parsed: clone what is to be kept.
 type LogEvent struct {
 	Kind   LogKind
 	Router int           // the port in a router's prefix, 0 without
@@ -84,7 +85,7 @@ type LogEvent struct {
 
 	Offloaded, Layers int
 	Device            string // as ggml names it: CUDA0, ROCm, CPU
-	Detail            string // the line without its prefixes; it shares memory with what was parsed
+	Detail            string // the line without its prefixes
 }
 
 // At is the line's own time, or when it was read if it carries none.

@@ -84,7 +84,6 @@ func (j *Joiner) Add(ev LogEvent) {
 	case LogStartup:
 		j.newLife(l, true)
 	case LogSelected:
-		j.letGo(l)
 		ev.Detail = "" // it would hold a block of the log
 		l.slot(ev.Slot).selected = ev
 	case LogLaunch:

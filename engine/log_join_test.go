@@ -56,6 +56,11 @@ func brief(tasks []Task) string {
 func checkJoin(t *testing.T, log, want string, loose, orphans int) {
 	t.Helper()
 	tasks, j := joined(log)
+	for _, task := range tasks {
+		if task.Selected > task.Launched || task.Launched > task.Released {
+			t.Errorf("a time runs back: %+v", task)
+		}
+	}
 	if got := brief(tasks); got != want {
 		t.Errorf("joined\n%s\nwant\n%s", got, want)
 	}

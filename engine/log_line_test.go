@@ -116,6 +116,10 @@ func TestParseLogLine(t *testing.T) {
 			LogEvent{Kind: LogLaunch, Timed: true, Time: time.Second, Level: 'I'}},
 		{"[41001] ", none},
 		{"{", none},
+		{"0.01.000.000 I srv    load_model: loading model '/models/HSA_STATUS_ERROR.gguf'", none},
+		{"0.01.000.000 T srv    load_model: Queue error", none},
+		{"0.35.5x6.614 I slot launch_slot_: id 2 | task 218 | processing task", none},
+		{"0.35.546.61", none},
 		{"", none},
 	}
 	for _, tt := range tests {

@@ -42,6 +42,8 @@ func TestMatchReplies(t *testing.T) {
 		{"an end that the log has not", []Task{done(0, 4), {Slot: 0}}, []Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{0, 1}},
 		{"tokens that are counted in another way", []Task{done(0, 3), cancelled, done(0, 3)},
 			[]Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{0, 2}},
+		{"the same, and a client that gave up", []Task{done(0, 3), done(0, 3), done(0, 3)},
+			[]Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{-1, -1}},
 		{"a launch that the log has not", []Task{done(0, 4)}, []Reply{{Slot: 0, Tokens: 4}, {Slot: 0, Tokens: 4}}, []int{-1, -1}},
 		{"a slot that the log has not", []Task{done(0, 4)}, []Reply{{Slot: 3, Tokens: 4}}, []int{-1}},
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "strings"
+
 // Placement is where a model came to lie, as far as the log says.
 type Placement struct {
 	Offloaded, Layers int
@@ -15,9 +17,9 @@ func (p *Placement) Add(ev LogEvent) {
 	case ev.Kind == LogOffload:
 		p.Offloaded, p.Layers = ev.Offloaded, ev.Layers
 	case ev.Kind == LogUsing && len(p.Devices) < most:
-		p.Devices = append(p.Devices, ev.Device)
+		p.Devices = append(p.Devices, strings.Clone(ev.Device))
 	case ev.Kind == LogMissing && len(p.Missing) < most:
-		p.Missing = append(p.Missing, ev.Detail)
+		p.Missing = append(p.Missing, strings.Clone(ev.Detail))
 	case ev.Kind == LogNoGPU:
 		p.NoGPU = true
 	}

@@ -65,10 +65,12 @@ func TestLogReaderLeavesOutLongLines(t *testing.T) {
 	guard := "HRX returned NaN logits at vocab index 7"
 	long := "0.00.000.001 D que post: prompt: " + strings.Repeat("x", maxLogLine) + "\r" + guard
 	log := "slot release: id 0 | task 1 | stop processing: n_tokens = 1\n" + long + "\n" + guard + "\n"
-	for _, at := range []int{0, 70, maxLogLine - 1, maxLogLine, len(log) - len(guard) - 1, len(log) - len(guard) - 2} {
-		got := eventsOf(log, at)
+	last := len(log) - len(guard) - 1
+	inside := last - 1 - len(guard) // where the long line's end could be taken for a line
+	for _, ends := range [][]int{nil, {70}, {maxLogLine - 1}, {maxLogLine}, {last}, {last - 1}, {inside}, {inside - 10, inside}} {
+		got := eventsOf(log, ends...)
 		if len(got) != 2 || got[0].Kind != LogRelease || got[1].Kind != LogNaN {
-			t.Errorf("cut at %d: %+v", at, got)
+			t.Errorf("cut at %d: %+v", ends, got)
 		}
 	}
 	var r LogReader
