@@ -84,11 +84,11 @@ func (l *life) teardown(ctx context.Context) error {
 
 // awaitGTT waits until the memory of the GPU that a life used is given back. It
 // says what is missing, "" if nothing is.
-func awaitGTT(ctx context.Context, root string, before *float64) string {
+func awaitGTT(ctx context.Context, root string, before *float64, most time.Duration) string {
 	if before == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleGTT)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -199,6 +199,7 @@ func (l *life) regime(ctx context.Context) bool {
 	rec.KernelLog = l.host.kernel
 	l.host.mu.Unlock()
 	l.put(recordLoad, rec, true)
+	l.sample(ctx, facts) // however short the load is, memory is seen before and after it
 	a := newArm(l.plan, l.table, l.begin)
 	a.load = &rec
 	if reason, detail := a.outOfRegime(); reason != "" {
@@ -287,7 +288,8 @@ func growth(all []detect.Sample) *float64 {
 }
 
 // loadOver ends what is measured of the load alone.
-func (l *life) loadOver() {
+func (l *life) loadOver(ctx context.Context) {
+	l.sample(ctx, readHostFacts(l.o.Root))
 	ms, ok := l.host.sensors.EvictedMS(l.server.Members())
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()

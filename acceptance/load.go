@@ -46,7 +46,7 @@ func (l *life) load(ctx context.Context) {
 	l.to = l.us()
 	l.mu.Unlock()
 	l.settle(ctx)
-	l.loadOver()
+	l.loadOver(context.WithoutCancel(ctx))
 	if ctx.Err() == nil {
 		l.end(whyDone, "")
 	}

@@ -164,14 +164,29 @@ func (o RunOptions) resolveArm(ctx context.Context, known *sums, l PlannedLife, 
 		return nil, err
 	}
 	a.ServerEnv, a.ServerArgs = environment(o.Env, l.Server.Env), serverArgs(l.Server, model)
-	// A program that cannot say its version is judged by its start.
-	if a.EngineVersion, err = engine.Version(ctx, program, a.ServerEnv); err != nil {
-		o.Log.Info("read engine version", "error", err)
-	}
+	a.EngineVersion = o.version(ctx, pkg, program, a.ServerEnv)
 	if l.Neighbour != nil {
 		a.Neighbour, err = o.resolveNeighbour(ctx, known, pkg, l.Neighbour)
 	}
 	return a, err
+}
+
+// version is the engine's version line: what the program says, and if it is a
+// front end that does not, what the package's llama-server says. One that cannot
+// say it is judged by its start.
+func (o RunOptions) version(ctx context.Context, pkg *store.Package, program string, env []string) string {
+	programs := []string{program}
+	if server, err := pkg.Program("llama-server"); err == nil && server != program {
+		programs = append(programs, server)
+	}
+	for _, program := range programs {
+		version, err := engine.Version(ctx, program, env)
+		if err == nil {
+			return version
+		}
+		o.Log.Info("read engine version", "error", err)
+	}
+	return ""
 }
 
 // whole refuses a package that is known to be broken.

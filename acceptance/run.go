@@ -184,7 +184,7 @@ func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) error
 	if err != nil {
 		return err
 	}
-	if missing := awaitGTT(ctx, w.o.Root, w.gtt); missing != "" {
+	if missing := awaitGTT(ctx, w.o.Root, w.gtt, settleGTT); missing != "" {
 		err = l.refuse(missing)
 	} else {
 		w.gtt = readHostFacts(w.o.Root).GTTUsedGiB
