@@ -12,6 +12,9 @@ import (
 
 // verdict ends the last life and says what there is to say.
 func (j *judging) verdict(s *ledgerSummary) *Verdict {
+	if j.arm != nil && j.arm.end != nil {
+		j.endLife() // one that goes on counts for the live bound alone
+	}
 	live := j.live()
 	j.endLife()
 	if s.Damage != "" {
