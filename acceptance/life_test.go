@@ -40,7 +40,7 @@ func TestLivesTakeTurns(t *testing.T) {
 	} {
 		t.Run(after, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "evidence")
-			plan := fakePlan(t, p, "", arms+"attempts: 7\nafter_fault: "+after+"\nload: {requests: 12, prompt_tokens: [24], n_predict: [20]}\n")
+			plan := fakePlan(t, p, "", arms+"attempts: 7\nafter_fault: "+after+"\nload: {requests: 24, prompt_tokens: [24], n_predict: [20]}\n")
 			v := soak(t, RunOptions{Plan: plan, Package: p, Evidence: dir})
 			var got []string
 			for _, s := range starts(t, dir) {

@@ -82,7 +82,7 @@ func fakePlan(t testing.TB, p *store.Package, fault, more string) *Plan {
 		text += "attempts: 1\n"
 	}
 	if !strings.Contains(more, "gates:") {
-		text += "gates: {all_slots_busy_share: 0.1}\n" // this machine may be busy with other tests
+		text += "gates: {all_slots_busy_share: 0.01}\n" // this machine may be busy with other tests
 	}
 	if !strings.Contains(more, "load:") {
 		text += "load: {requests: 48, prompt_tokens: [24, 100], n_predict: [20], request_deadline: 20s}\n"
