@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // subBuckets is how many buckets of equal width a power of two is cut into:
@@ -156,15 +155,10 @@ func (h *Histogram) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("read histogram: %w", err)
 	}
-	sorted := slices.IsSortedFunc(in.Counts, func(a, b [2]uint64) int {
-		if a[0] < b[0] {
-			return -1
-		}
-		return 1
-	})
 	read := Histogram{}
-	for _, c := range in.Counts {
-		if c[0] > math.MaxInt64 || c[1] == 0 || c[1] > math.MaxInt64-read.n || !sorted {
+	for i, c := range in.Counts {
+		ordered := i == 0 || c[0] > in.Counts[i-1][0]
+		if c[0] > math.MaxInt64 || c[1] == 0 || c[1] > math.MaxInt64-read.n || !ordered {
 			return fmt.Errorf("read histogram: no count of values: [%d,%d]", c[0], c[1])
 		}
 		read.add(int64(c[0]), c[1])

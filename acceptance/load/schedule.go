@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,7 +35,7 @@ type Schedule struct {
 // was intended. What is still owed when the schedule ends is not sent.
 func Run[J any](ctx context.Context, s Schedule, clock func() int64,
 	next func(ctx context.Context, id int) (J, bool), send func(ctx context.Context, worker int, intendedUS int64, job J)) {
-	r := &run[J]{schedule: s, clock: clock, next: next, send: send, start: clock()}
+	r := &run[J]{schedule: s, clock: clock, next: next, send: send, start: clock(), turn: make(chan struct{}, 1)}
 	starts := ctx
 	if s.Duration > 0 {
 		var cancel context.CancelFunc
@@ -60,8 +59,8 @@ type run[J any] struct {
 	send     func(context.Context, int, int64, J)
 	start    int64 // by the clock
 
-	mu    sync.Mutex // held over next
-	asked int        // jobs
+	turn  chan struct{} // held over next
+	asked int           // jobs
 	over  bool
 }
 
@@ -82,8 +81,12 @@ func (r *run[J]) work(ctx, starts context.Context, worker int) {
 }
 
 func (r *run[J]) job(ctx context.Context) (job J, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return job, false
+	}
+	defer func() { <-r.turn }()
 	if r.over || r.schedule.Requests > 0 && r.asked >= r.schedule.Requests {
 		return job, false
 	}
