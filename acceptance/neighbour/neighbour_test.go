@@ -95,8 +95,24 @@ func TestStoppedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := tr.until(t, tr.hasWorked)
+	if len(tr.steps) != 1 {
+		t.Errorf("%d notes of one result", len(tr.steps))
+	}
 	if len(tr.runs) != 1 || tr.runs[0].Exit != ExitStopped || tr.runs[0].Units != 10 || s.Failed != 0 || s.Runs != 1 || s.Units != 10 {
 		t.Errorf("%+v %+v", tr.runs, s)
+	}
+}
+
+// Failures count in a row.
+func TestFailuresBetweenGoodRuns(t *testing.T) {
+	t.Parallel()
+	script := `n=$(cat "$0.n" 2>/dev/null || echo 0); echo $((n+1)) > "$0.n"; [ $((n % 2)) = 0 ] || ` + row
+	tr, err := newTrial(t, Options{Spec: Spec{Kind: Bench}, Programs: map[string]string{"llama-bench": fakeProgram(t, script)}, Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := tr.until(t, func() bool { return tr.Summary(0, tr.us()).Runs == 3 }); s.Died != "" || s.Failed != 3 || s.Runs != 3 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -25,7 +25,8 @@ type serverJob struct {
 	answered int64 // with tokens
 	sent     int
 	troubles tally
-	unready  string
+	ready    bool
+	late     string // why it was given up before it was ready
 }
 
 const (
@@ -62,11 +63,15 @@ func (j *serverJob) process() engine.ProcessOptions { return j.options }
 func (j *serverJob) beside(ctx context.Context, p *engine.Process) {
 	ready, cancel := context.WithTimeout(ctx, serverReady)
 	defer cancel()
-	if err := (&engine.Server{Process: p}).WaitReady(ready, &j.client); err != nil {
+	err := (&engine.Server{Process: p}).WaitReady(ready, &j.client)
+	j.mu.Lock()
+	j.ready = err == nil
+	if ready.Err() != nil && ctx.Err() == nil {
+		j.late = err.Error()
+	}
+	j.mu.Unlock()
+	if err != nil {
 		if ctx.Err() == nil {
-			j.mu.Lock()
-			j.unready = err.Error()
-			j.mu.Unlock()
 			p.Stop(context.WithoutCancel(ctx), 0) // attempt reports what is left
 		}
 		return
@@ -124,7 +129,7 @@ func (j *serverJob) ask(ctx context.Context) bool {
 
 // prompt makes a text that no other request begins with, of one of three lengths.
 func prompt(run, n int) string {
-	length := []int{8, 60, 240}[n%3]
+	length := []int{8, 40, 120}[n%3]
 	return fmt.Sprintf("%d.%d neighbour ", n, run) + strings.Repeat("of the house ", length)
 }
 
@@ -139,15 +144,19 @@ func (j *serverJob) verdict(exit string) (string, []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	findings := append(j.troubles.list(), j.log.finish()...)
-	switch {
-	case exit == ExitStopped:
+	if exit == ExitStopped {
 		return exit, findings
-	case j.unready != "":
-		return "not ready: " + j.unready, append(findings, "llama-server was never ready: "+j.unready)
 	}
 	if exit == ExitOK {
 		exit = "exit status 0"
 	}
-	exit = "ended by itself: " + exit
+	switch {
+	case j.late != "":
+		exit = "was never ready: " + j.late
+	case !j.ready:
+		exit = "was never ready: " + exit
+	default:
+		exit = "ended by itself: " + exit
+	}
 	return exit, append(findings, "llama-server "+exit)
 }

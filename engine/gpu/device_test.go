@@ -153,6 +153,15 @@ func TestComputeDriverAlone(t *testing.T) {
 	}
 }
 
+func TestComputeDriverIDs(t *testing.T) {
+	root := host(t)
+	write(t, root, "sys/class/kfd/kfd/topology/nodes/2/gpu_id", "77\n")
+	write(t, root, "sys/class/kfd/kfd/topology/nodes/2/properties", "location_id 1322\ndomain 1\n")
+	if diff := cmp.Diff(map[string]string{"5257": "0000:c4:00.0", "77": "0001:05:05.2"}, Sensors{Root: root}.kfdDevices()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestBusID(t *testing.T) {
 	for in, want := range map[string]string{"00000000:C1:00.0": "0000:c1:00.0", "0000:18:00": "0000:18:00.0", "00010000:01:00.0": "10000:01:00.0", "x": "x", "": ""} {
 		if got := busID(in); got != want {

@@ -136,9 +136,13 @@ func openKmsg(root string) (*kmsg, error) {
 func (k *kmsg) read(ctx context.Context, lines chan<- logLine) error {
 	stop := context.AfterFunc(ctx, func() { k.Close() })
 	defer stop()
+	return records(ctx, k.File, k.boot, lines)
+}
+
+func records(ctx context.Context, r io.Reader, boot time.Time, lines chan<- logLine) error {
 	buf := make([]byte, 16<<10) // the kernel's own limit of a record is 8 KiB and some
 	for {
-		n, err := k.Read(buf)
+		n, err := r.Read(buf)
 		if errors.Is(err, syscall.EPIPE) {
 			continue // records were overwritten before they were read; the next is there
 		}
@@ -150,8 +154,8 @@ func (k *kmsg) read(ctx context.Context, lines chan<- logLine) error {
 				continue
 			}
 			l := logLine{}
-			if l.text, l.at = message(record); l.at.clock == 'm' && !k.boot.IsZero() {
-				l.at.at = k.boot.Add(time.Duration(l.at.seconds * float64(time.Second)))
+			if l.text, l.at = message(record); l.at.clock == 'm' && !boot.IsZero() {
+				l.at.at = boot.Add(time.Duration(l.at.seconds * float64(time.Second)))
 			}
 			if !send(ctx, lines, l) {
 				return nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -122,9 +124,42 @@ func TestFollowDoesNotWaitForEver(t *testing.T) {
 		if e := <-told; e.PID != 7 {
 			t.Errorf("%+v", e)
 		}
+		// Nor does a stream of other lines put it off.
+		lines <- logLine{text: "amdgpu 0000:c4:00.0: GPU reset begin!"}
+		for range 3 {
+			time.Sleep(flushAfter / 2)
+			lines <- logLine{text: "amdgpu 0000:99:00.0: amdgpu: hello"}
+		}
+		if len(told) != 1 {
+			t.Errorf("%d told", len(told))
+		}
 		close(lines)
 		synctest.Wait()
 	})
+}
+
+// Records that were overwritten before they were read are lost, the next ones are not.
+func TestOverwrittenRecords(t *testing.T) {
+	lines := make(chan logLine, 9)
+	r := iotest.ErrReader(syscall.EPIPE)
+	err := records(t.Context(), readers{&r, strings.NewReader("3,3,2500000,-;amdgpu: VRAM is lost\n")}, time.Time{}, lines)
+	if !errors.Is(err, io.EOF) || len(lines) != 1 {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+}
+
+// readers fails once and then reads.
+type readers struct {
+	once *io.Reader
+	then io.Reader
+}
+
+func (r readers) Read(p []byte) (int, error) {
+	if first := *r.once; first != nil {
+		*r.once = nil
+		return first.Read(p)
+	}
+	return r.then.Read(p)
 }
 
 // The kernel's log of this machine can be followed and left.
