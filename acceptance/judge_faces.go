@@ -12,9 +12,9 @@ type faceTable struct {
 	infos    []detect.FaceInfo
 	settings []detect.Setting
 	index    map[string]int
-	rank     map[string]int       // the lower the more telling
-	sees     [sightKinds]faceMask // what a request of each kind could show
-	gating   faceMask             // gating faces that any request of the load could show
+	rank     map[string]int        // the lower the more telling
+	sees     [sightKinds]*faceMask // what a request of each kind could show; nil: not asked for yet
+	gating   faceMask              // gating faces that any request of the load could show
 }
 
 // faceMask is a set of faces, by their index.
@@ -47,14 +47,21 @@ func newFaceTable(p *Plan) *faceTable {
 	for i, name := range telling {
 		t.rank[name] = i
 	}
-	for kind := range t.sees {
+	return t
+}
+
+// shows is what a request of a kind could show.
+func (t *faceTable) shows(kind int) faceMask {
+	if t.sees[kind] == nil {
+		var m faceMask
 		for i, f := range t.infos {
 			if detect.Sees(f.Name, sight(kind).request()) {
-				t.sees[kind] |= 1 << i
+				m |= 1 << i
 			}
 		}
+		t.sees[kind] = &m
 	}
-	return t
+	return *t.sees[kind]
 }
 
 // setting is the plan's for a face. One that we do not know gates: whoever
@@ -151,7 +158,7 @@ func (c *chances) add(o *chances) {
 func (c *chances) of(t *faceTable, face int) int {
 	n := c.faulted
 	for kind, some := range c.clean {
-		if some > 0 && t.sees[kind].has(face) {
+		if some > 0 && t.shows(kind).has(face) {
 			n += some
 		}
 	}
