@@ -34,7 +34,7 @@ func main() {
 	defer stop()
 	inHost := flag.String("switch-in", "", "measure the acts on services here, with the programs of this folder (used inside the test host)")
 	samplesIn := flag.String("make-samples", "", "write the trees to measure with into this folder, from the engine tree that is the argument")
-	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch (switch, rollback, status), log, load")
+	only := flag.String("only", "", "measure only what has this in its name: engine, 2000_small, 2GiB_file or switch (switch, rollback, status), log, load, verdict")
 	logAct := flag.String("log", "", "parse or join the server log that is the argument, and say how much it holds (used by the benchmark of that name)")
 	loadServer := flag.String("load-server", "", "answer requests in this way: trivial, whole or events (used by the benchmark of the load generator)")
 	flag.Parse()
@@ -69,6 +69,9 @@ func measure(ctx context.Context, inHost, only string) error {
 	}
 	if only == onlyLogs {
 		return (&bench{ctx: ctx, bin: bin}).logs()
+	}
+	if only == onlyVerdict {
+		return (&bench{ctx: ctx, bin: bin}).verdict()
 	}
 	if only == onlyLoad {
 		return (&bench{ctx: ctx, bin: bin}).load()
@@ -122,6 +125,11 @@ func (b *bench) all(only string) error {
 			if err := step(p); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
+		}
+	}
+	if strings.Contains(onlyVerdict, only) {
+		if err := b.verdict(); err != nil {
+			return err
 		}
 	}
 	if strings.Contains(onlyLogs, only) {
