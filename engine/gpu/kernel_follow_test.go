@@ -74,8 +74,9 @@ func TestFollowJournal(t *testing.T) {
 *"-n 1 "*) echo '{"_TRANSPORT":"kernel","MESSAGE":"Linux version"}';;
 *"-f -n 0 "*)
 	echo '{"_TRANSPORT":"syslog","MESSAGE":"amdgpu 0000:c4:00.0: GPU reset begin!"}'
+	echo '{"_TRANSPORT":"kernel","SYSLOG_FACILITY":"1","MESSAGE":"amdgpu 0000:c4:00.0: GPU reset begin!"}'
 	echo 'no JSON amdgpu'
-	echo '{"_TRANSPORT":"kernel","__REALTIME_TIMESTAMP":"1700000000500000","MESSAGE":"NVRM: Xid (PCI:0000:03:00): 31, pid=5100, name=llama-server, x"}'
+	echo '{"_TRANSPORT":"kernel","SYSLOG_FACILITY":"0","__REALTIME_TIMESTAMP":"1700000000500000","MESSAGE":"NVRM: Xid (PCI:0000:03:00): 31, pid=5100, name=llama-server, x"}'
 	echo '{"_TRANSPORT":"kernel","MESSAGE":[97,109,100,103,112,117,58,32,86,82,65,77,32,105,115,32,108,111,115,116,255]}'
 	exec sleep 60;;
 esac`)

@@ -71,14 +71,16 @@ func (j *journal) read(ctx context.Context, lines chan<- logLine) error {
 	return fmt.Errorf("%s ended", j.program)
 }
 
-// journalLine reads an object of journalctl -o json. A message that is no UTF-8 comes as a list of bytes.
+// journalLine reads an object of journalctl -o json. A message that is no UTF-8 comes as a list of bytes. What a program
+// wrote into the kernel's log has another facility than 0.
 func journalLine(row []byte) (logLine, bool) {
 	var o struct {
 		Message   json.RawMessage `json:"MESSAGE"`
 		Transport string          `json:"_TRANSPORT"`
+		Facility  string          `json:"SYSLOG_FACILITY"`
 		Realtime  string          `json:"__REALTIME_TIMESTAMP"`
 	}
-	if json.Unmarshal(row, &o) != nil || o.Transport != "kernel" {
+	if json.Unmarshal(row, &o) != nil || o.Transport != "kernel" || o.Facility != "" && o.Facility != "0" {
 		return logLine{}, false
 	}
 	var l logLine
