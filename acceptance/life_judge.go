@@ -1,7 +1,7 @@
 package acceptance
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -18,41 +18,56 @@ func (p *Plan) of(l PlannedLife) *Plan {
 // judgeLife judges one life of a ledger, whose records lie between two offsets,
 // as the verdict will.
 func judgeLife(p *Plan, faces *faceTable, ledger string, from, to int64) (ArmState, error) {
-	raw, err := readBetween(ledger, from, to)
+	f, err := os.Open(ledger)
 	if err != nil {
 		return ArmState{}, fmt.Errorf("judge the arm: %w", err)
 	}
+	defer f.Close()
 	var a *arm
-	for text := range bytes.Lines(raw) {
-		l, err := readLine(bytes.TrimSuffix(text, []byte{'\n'}))
+	_, err = eachLine(io.NewSectionReader(f, from, to-from), func(r *record) error {
 		switch {
-		case err != nil:
-		case l.Kind == recordStart:
-			var s *startRecord
-			if s, err = decode[startRecord](l); err == nil {
+		case r.Kind == recordStart:
+			s, err := decode[startRecord](r.line)
+			if err == nil {
 				a = newArm(p, faces, *s)
 			}
-		case l.Kind == recordResume, l.Kind == recordHost:
+			return err
+		case r.Kind == recordResume, r.Kind == recordHost:
+			return nil
 		case a == nil:
-			err = errors.New("a record before its start")
-		default:
-			err = a.take(&record{line: l})
+			return errors.New("it comes before the arm's start")
 		}
-		if err != nil {
-			return ArmState{}, fmt.Errorf("judge the arm: record %d: %w", l.Seq, err)
-		}
+		return a.take(r)
+	})
+	if err == nil && a == nil {
+		err = errors.New("it has no records")
 	}
-	if a == nil {
-		return ArmState{}, errors.New("judge the arm: it has no records")
+	if err != nil {
+		return ArmState{}, fmt.Errorf("judge the arm: %w", err)
 	}
 	return a.classify(), nil
 }
 
-func readBetween(path string, from, to int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// eachLine hands the records of a ledger, or of a part of it, to take, without
+// looking at their sums. It returns how many bytes the whole lines have.
+func eachLine(r io.Reader, take func(*record) error) (int64, error) {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	var size int64
+	for {
+		text, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return size, nil // what is left is not whole
+		}
+		if err != nil {
+			return size, err
+		}
+		l, err := readLine(text[:len(text)-1])
+		if err == nil {
+			err = take(&record{line: l, size: int64(len(text))})
+		}
+		if err != nil {
+			return size, fmt.Errorf("record %d: %w", l.Seq, err)
+		}
+		size += int64(len(text))
 	}
-	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, from, to-from))
 }

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,24 +97,9 @@ func (w *watcher) read() error {
 		return err
 	}
 	defer f.Close()
-	fresh, err := io.ReadAll(io.NewSectionReader(f, w.offset, 1<<62-w.offset))
-	if err != nil {
-		return err
-	}
-	for text := range bytes.Lines(fresh) {
-		if !bytes.HasSuffix(text, []byte{'\n'}) {
-			break
-		}
-		l, err := readLine(text[:len(text)-1])
-		if err != nil {
-			return fmt.Errorf("line after byte %d of the ledger: %w", w.offset, err)
-		}
-		if err := w.take(&record{line: l, size: int64(len(text))}); err != nil {
-			return err
-		}
-		w.offset += int64(len(text))
-	}
-	return nil
+	size, err := eachLine(io.NewSectionReader(f, w.offset, 1<<62-w.offset), w.take)
+	w.offset += size
+	return err
 }
 
 func (w *watcher) take(r *record) error {

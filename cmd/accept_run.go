@@ -157,8 +157,14 @@ func (a *app) detachSoak(ctx context.Context, plan, dir string, p, baseline *sto
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { // so that it can be watched at once
+		return fmt.Errorf("make the evidence folder: %w", err)
+	}
 	if err := m.StartTransientService(ctx, s); err != nil {
 		return err
+	}
+	if user := a.getenv("USER"); m.Scope() == systemd.ScopeUser && user != "" && !systemd.Lingers("/", user) {
+		fmt.Fprintf(a.stderr, "note: %[1]s does not linger, so the soak ends with the last session of %[1]s: loginctl enable-linger %[1]s\n", user)
 	}
 	return a.show(map[string]string{"unit": s.Name, "evidence": dir},
 		say("the soak of %s runs as %s; its evidence is in\n%s", p.Name, s.Name, dir))

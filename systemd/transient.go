@@ -3,6 +3,8 @@ package systemd
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -49,6 +51,13 @@ func (m *Manager) StartTransientService(ctx context.Context, s TransientService)
 		properties = append(properties, property("StandardOutputFileToAppend", s.Output), property("StandardErrorFileToAppend", s.Output))
 	}
 	return m.startTransient(ctx, s.Name, properties)
+}
+
+// Lingers tells whether a user's manager, and with it all that it runs, stays when the user's last session ends. root is
+// "/" outside tests. One that does not is told so by: loginctl enable-linger USER.
+func Lingers(root, user string) bool {
+	_, err := os.Lstat(filepath.Join(root, "var/lib/systemd/linger", user))
+	return err == nil
 }
 
 // literal doubles what systemd would expand in an argument.
