@@ -227,7 +227,7 @@ func (d *document) finite(v float64, ok bool) *float64 {
 func (d *document) keep(v float64) *float64 {
 	a := d.a
 	if len(a.values) == cap(a.values) {
-		a.values = make([]float64, 0, 64)
+		a.values = make([]float64, 0, min(max(4, 2*cap(a.values)), 256))
 	}
 	a.values = append(a.values, v)
 	return &a.values[len(a.values)-1]

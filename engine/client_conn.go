@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,27 +14,18 @@ import (
 	"time"
 )
 
-const (
-	// maxBody bounds what is read of one reply. A reply with 100 tokens and one
-	// log-probability each is 16 kB.
-	maxBody = 64 << 20
-
-	// maxHeader bounds the header of a reply.
-	maxHeader = 1 << 20
-
-	// maxIdle is how long a connection may wait for its next request. Servers
-	// close one after five seconds; a request that is sent at that moment would
-	// look like a fault.
-	maxIdle = time.Second
-)
+// maxIdle is how long a connection may wait for its next request. Servers
+// close one after five seconds; a request that is sent at that moment would
+// look like a fault.
+const maxIdle = time.Second
 
 // A conn is one connection to the server.
 type conn struct {
 	net.Conn
-	limit io.LimitedReader // over Conn, for the header
-	r     *bufio.Reader    // over limit
-	timer *time.Timer      // ends the connection when it has idled too long
-	head  []byte           // reused
+	r     *bufio.Reader
+	raw   syscall.RawConn // nil: not asked for yet
+	timer *time.Timer     // ends the connection when it has idled too long
+	head  []byte          // reused
 }
 
 // idleConns are the connections that wait for a request, the last used last.
@@ -89,19 +78,19 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	if first != nil {
 		first.sent = time.Now()
 	}
-	resp, err := conn.readHeader(method)
+	head, err := readReplyHead(conn.r)
 	if err != nil {
 		if sendErr != nil {
 			return 0, nil, fmt.Errorf("%s: send: %w", what, cause(sendErr))
 		}
 		return 0, nil, fmt.Errorf("%s: wait for an answer: %w", what, cause(err))
 	}
-	raw, err = readBody(resp, first)
+	raw, err = readBody(conn.r, head, first)
 	if err != nil {
-		return 0, nil, fmt.Errorf("%s: %w", what, &CutError{resp.StatusCode, raw, cause(err)})
+		return 0, nil, fmt.Errorf("%s: %w", what, &CutError{head.status, raw, cause(err)})
 	}
-	keep = c.Reuse && sendErr == nil && !resp.Close && conn.r.Buffered() == 0
-	return resp.StatusCode, raw, nil
+	keep = c.Reuse && sendErr == nil && !head.close && conn.r.Buffered() == 0
+	return head.status, raw, nil
 }
 
 // address takes the base URL apart.
@@ -138,10 +127,7 @@ func (c *Client) conn(ctx context.Context, host string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &conn{Conn: nc}
-	made.limit.R = nc
-	made.r = bufio.NewReader(&made.limit)
-	return made, nil
+	return &conn{Conn: nc, r: bufio.NewReaderSize(nc, maxLine)}, nil
 }
 
 // take gives the connection that was used last, nil if none is left.
@@ -187,13 +173,16 @@ func (i *idleConns) drop(c *conn) {
 // quiet tells whether a connection is open and nothing has come unasked: the
 // server may have ended, or closed it.
 func (c *conn) quiet() bool {
-	raw, err := c.Conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return false
+	if c.raw == nil {
+		raw, err := c.Conn.(syscall.Conn).SyscallConn()
+		if err != nil {
+			return false
+		}
+		c.raw = raw
 	}
 	quiet := false
 	var b [1]byte
-	err = raw.Read(func(fd uintptr) bool {
+	err := c.raw.Read(func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		quiet = n < 0 && (errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EWOULDBLOCK))
 		return true
@@ -226,55 +215,4 @@ func (c *conn) send(client *Client, method, host, path string, body []byte) erro
 	pieces := net.Buffers{c.head, body}
 	_, err := pieces.WriteTo(c.Conn)
 	return err
-}
-
-// errHeader says that a reply's header is too long.
-var errHeader = fmt.Errorf("the header of the answer has more than %d bytes", maxHeader)
-
-// readHeader reads the header of the reply, after any that only say that one
-// will come.
-func (c *conn) readHeader(method string) (*http.Response, error) {
-	c.limit.N = maxHeader
-	for {
-		resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
-		switch {
-		case err != nil && c.limit.N <= 0:
-			return nil, errHeader
-		case err != nil:
-			return nil, err
-		}
-		if resp.StatusCode >= 200 {
-			c.limit.N = 1 << 62
-			return resp, nil
-		}
-	}
-}
-
-// readBody reads all of a reply's body.
-func readBody(resp *http.Response, first *firstToken) ([]byte, error) {
-	size := int64(4 << 10)
-	if n := resp.ContentLength; n > maxBody {
-		return nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
-	} else if n >= 0 {
-		size = n
-	}
-	raw := make([]byte, 0, min(size, 1<<20)+1)
-	for {
-		if len(raw) == cap(raw) {
-			raw = append(raw, 0)[:len(raw)]
-		}
-		n, err := resp.Body.Read(raw[len(raw):cap(raw)])
-		raw = raw[:len(raw)+n]
-		if n > 0 {
-			first.look(raw)
-		}
-		switch {
-		case err == io.EOF:
-			return raw, nil
-		case err != nil:
-			return raw, err
-		case len(raw) > maxBody:
-			return raw, fmt.Errorf("the answer has more than %d bytes", maxBody)
-		}
-	}
 }
