@@ -77,6 +77,9 @@ func (p *Plan) Estimate(in EstimateInput) Estimate {
 			LoadSeconds: time.Duration(l.Load.Duration).Seconds(), Neighbour: l.neighbourKind(), PromptTokens: l.Load.PromptTokens,
 		}
 		e.Arms, e.Lives = append(e.Arms, row), e.Lives+a.Lives
+		if a.Role == RoleBaseline && a.Package == "" {
+			e.Notes = append(e.Notes, "arm "+a.Name+" runs the package that is given as baseline")
+		}
 	}
 	e.Requests, _ = p.candidateRequests()
 	e.LoadHours, _ = p.loadHours()

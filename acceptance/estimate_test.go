@@ -53,6 +53,13 @@ func TestEstimateClaims(t *testing.T) {
 	}
 }
 
+func TestEstimateNamesArmsOfAnotherPackage(t *testing.T) {
+	e := testPlan(t, "load: {requests: 60}\narms: [{name: a}, {name: b, role: baseline}, {name: c, role: baseline, package: hrx-1}]\n").Estimate(EstimateInput{})
+	if diff := cmp.Diff([]string{"arm b runs the package that is given as baseline"}, e.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEstimateDuration(t *testing.T) {
 	p := testPlan(t, "load: {requests: 25, prompt_tokens: [100], n_predict: [50]}\narms: [{name: a, lives: 60}]\nprimary: arm\nattempts: 62\n")
 	e := p.Estimate(EstimateInput{LoadTime: 10 * time.Second, TokensPerSecond: 100})

@@ -134,12 +134,6 @@ func (p *Plan) remarks() []string {
 	if p.Load.Schedule == ScheduleBurst && p.Load.Every <= Duration(time.Second) {
 		notes = append(notes, "bursts come whatever the server does: where it needs longer than "+time.Duration(p.Load.Every).String()+" for one, requests wait and latencies grow without end")
 	}
-	for _, a := range p.Arms {
-		if a.Role == RoleBaseline && a.Package == "" {
-			notes = append(notes, "needs a second package, by --baseline, for arm "+a.Name)
-			break
-		}
-	}
 	return notes
 }
 

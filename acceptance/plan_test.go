@@ -134,7 +134,6 @@ func TestPlanNotes(t *testing.T) {
 		{"load: {requests: 60}\nprimary: hour", "needs 59h54m53s of load without fault for p0 0.05"},
 		{"load: {requests: 60, api: completions}", "the answers of /v1/completions do not say which slot served them"},
 		{"load: {requests: 60}\narms: [{name: a}, {name: b, role: control, in_flight: 2}]", "cannot pass: arm b: 2 in flight never make 4 slots busy at once"},
-		{"load: {requests: 60}\narms: [{name: a}, {name: b, role: baseline}]", "needs a second package, by --baseline, for arm b"},
 	}
 	for _, tt := range tests {
 		if got := strings.Join(testPlan(t, tt.yaml).Notes(), "; "); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {

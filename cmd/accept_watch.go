@@ -3,7 +3,11 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +49,9 @@ func (a *app) runAcceptWatch(ctx context.Context, dir string, opts acceptWatchOp
 	if opts.every < 100*time.Millisecond {
 		return usagef("--every is 100ms or more")
 	}
+	if err := mayBeRun(dir); err != nil {
+		return err
+	}
 	var last acceptance.Status
 	lines := json.NewEncoder(a.stdout)
 	line := ui.NewLine(a.stderr)
@@ -69,6 +76,19 @@ func (a *app) runAcceptWatch(ctx context.Context, dir string, opts acceptWatchOp
 		fmt.Fprintf(a.stderr, "note: the runner is gone before the run had ended: 1bit accept resume %s goes on\n", dir)
 	}
 	return a.showVerdict(last.Verdict, dir)
+}
+
+// mayBeRun refuses a folder that no run will come to: it has one, or it is empty because one has just been detached.
+func mayBeRun(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("watch the run of %s: %w", dir, err)
+	}
+	_, err = os.Stat(filepath.Join(dir, acceptance.LedgerName))
+	if len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s is not the evidence folder of a run", dir)
+	}
+	return nil
 }
 
 func watched(s acceptance.Status) watchDocument {

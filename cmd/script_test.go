@@ -10,12 +10,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/1bit-systems/pkg/cmd"
+	"github.com/1bit-systems/pkg/internal/fakeengine"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"1bit": func() { os.Exit(cmd.Main()) }})
+	testscript.Main(m, map[string]func(){
+		"1bit":              func() { os.Exit(cmd.Main()) },
+		"fake-llama-server": func() { os.Exit(fakeengine.Main(os.Args[1:], os.Getenv, os.Stderr, os.Exit)) },
+	})
 }
 
 // Every script has a home of its own and talks to no systemd but where it says so.
