@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -29,20 +29,6 @@ type CompletionRequest struct {
 	ReturnTokens bool // ids of the tokens; only /completion has them
 	IgnoreEOS    bool
 	Stream       bool // take the answer as server-sent events
-}
-
-// nativeBody is the body of POST /completion.
-type nativeBody struct {
-	Prompt       string  `json:"prompt"`
-	NPredict     int     `json:"n_predict"`
-	Temperature  float64 `json:"temperature"`
-	NProbs       int     `json:"n_probs,omitempty"`
-	CachePrompt  bool    `json:"cache_prompt"`
-	Seed         int64   `json:"seed"`
-	ReturnTokens bool    `json:"return_tokens,omitempty"`
-	IgnoreEOS    bool    `json:"ignore_eos,omitempty"`
-	Stream       bool    `json:"stream"`
-	PostSampling *bool   `json:"post_sampling_probs,omitempty"`
 }
 
 // openAIBody is the body of the OpenAI-compatible paths. CachePrompt and
@@ -72,17 +58,13 @@ type streamOptions struct {
 }
 
 // body gives the path and the body of a request by an API.
-func (r CompletionRequest) body(api, model string) (path string, body any, err error) {
-	if api == APICompletion || api == "" {
-		b := nativeBody{
-			Prompt: r.Prompt, NPredict: r.NPredict, Temperature: r.Temperature, NProbs: r.NProbs, CachePrompt: r.CachePrompt,
-			Seed: r.Seed, ReturnTokens: r.ReturnTokens, IgnoreEOS: r.IgnoreEOS, Stream: r.Stream,
-		}
-		if r.NProbs > 0 {
-			// After sampling a NaN would read as a probability of one.
-			b.PostSampling = new(bool)
-		}
-		return "/completion", &b, nil
+func (r CompletionRequest) body(api, model string) (path string, body []byte, err error) {
+	switch api {
+	case APICompletion, "":
+		return "/completion", r.nativeBody(), nil
+	case APICompletions, APIChat:
+	default:
+		return "", nil, fmt.Errorf("no API called %q: there are %s, %s and %s", api, APICompletion, APICompletions, APIChat)
 	}
 	b := openAIBody{
 		Model: model, MaxTokens: r.NPredict, Temperature: r.Temperature, Seed: r.Seed, Stream: r.Stream,
@@ -91,33 +73,56 @@ func (r CompletionRequest) body(api, model string) (path string, body any, err e
 	if r.Stream {
 		b.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
-	switch api {
-	case APICompletions:
-		b.Prompt = &r.Prompt
+	if api == APICompletions {
+		path, b.Prompt = "/v1/completions", &r.Prompt
 		if r.NProbs > 0 {
 			b.Logprobs = r.NProbs
 		}
-		return "/v1/completions", &b, nil
-	case APIChat:
-		b.Messages = []chatMessage{{Role: "user", Content: r.Prompt}}
+	} else {
+		path, b.Messages = "/v1/chat/completions", []chatMessage{{Role: "user", Content: r.Prompt}}
 		if r.NProbs > 0 {
 			b.Logprobs, b.TopLogprobs = true, r.NProbs
 		}
-		return "/v1/chat/completions", &b, nil
 	}
-	return "", nil, fmt.Errorf("no API called %q: there are %s, %s and %s", api, APICompletion, APICompletions, APIChat)
+	if body, err = json.Marshal(b); err != nil {
+		return "", nil, fmt.Errorf("encode request for %s: %w", path, err)
+	}
+	return path, body, nil
 }
 
-// encode writes JSON as it is meant for a server: '<' and the like are not
-// escaped.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
+// nativeBody writes the body of POST /completion. It is written by hand, since
+// a load at thousands of requests a second takes a tenth of its time to encode
+// them otherwise.
+func (r CompletionRequest) nativeBody() []byte {
+	b := make([]byte, 0, len(r.Prompt)+256)
+	b = appendString(append(b, `{"prompt":`...), r.Prompt)
+	b = strconv.AppendInt(append(b, `,"n_predict":`...), int64(r.NPredict), 10)
+	b = strconv.AppendFloat(append(b, `,"temperature":`...), r.Temperature, 'g', -1, 64)
+	b = strconv.AppendInt(append(b, `,"seed":`...), r.Seed, 10)
+	b = strconv.AppendBool(append(b, `,"cache_prompt":`...), r.CachePrompt)
+	b = strconv.AppendBool(append(b, `,"stream":`...), r.Stream)
+	if r.NProbs > 0 {
+		// After sampling a NaN would read as a probability of one.
+		b = strconv.AppendInt(append(b, `,"post_sampling_probs":false,"n_probs":`...), int64(r.NProbs), 10)
 	}
-	return b.Bytes(), nil
+	if r.ReturnTokens {
+		b = append(b, `,"return_tokens":true`...)
+	}
+	if r.IgnoreEOS {
+		b = append(b, `,"ignore_eos":true`...)
+	}
+	return append(b, '}')
+}
+
+// appendString writes a JSON string.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string always can be
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // Complete sends one completion and returns whatever came back, also with a
@@ -125,13 +130,9 @@ func encode(v any) ([]byte, error) {
 // The error is for transport alone: no connection, cut off (a *CutError holds
 // what had come), the context's end.
 func (c *Client) Complete(ctx context.Context, r CompletionRequest) (*Answer, error) {
-	path, v, err := r.body(c.API, c.Model)
+	path, body, err := r.body(c.API, c.Model)
 	if err != nil {
 		return nil, err
-	}
-	body, err := encode(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode request for %s: %w", path, err)
 	}
 	var first *firstToken
 	if r.Stream {
