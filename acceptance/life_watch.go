@@ -63,9 +63,9 @@ type sample struct {
 	Requests        int          `json:"requests"`
 }
 
-// Samples are taken every second at first, and less often in a long life.
+// Samples are taken every two seconds at first, and less often in a long life.
 const (
-	sampleFirst = time.Second
+	sampleFirst = 2 * time.Second
 	sampleLater = 5 * time.Second
 	sampleMany  = time.Minute // how long at first
 )
@@ -250,9 +250,7 @@ func (l *life) kernel(ctx context.Context, ev gpu.Event) {
 		return
 	}
 	l.put(recordKernel, kernelRecord{Event: ev, Ours: ours}, ev.Fault)
-	if ev.Fault {
-		l.found(l.faces.Kernel(ev, ours))
-	}
+	l.found(l.faces.Kernel(ev, ours))
 }
 
 // measured fills the end's record with what was seen of the host.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -51,39 +52,48 @@ func (w *watcher) dismiss() {
 // GroupMembers lists the processes of a group that are not dead yet. proc is
 // /proc outside tests.
 func GroupMembers(proc string, group int) []int {
-	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
+	dir, err := os.Open(proc)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil
 	}
 	var pids []int
-	for _, path := range stats {
-		b, err := os.ReadFile(path)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
-			continue // it ended in the meantime
+			continue
 		}
-		// pid (name) state ppid pgrp …; the name may hold anything.
-		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		// state ppid pgrp …
+		fields := statFields(proc, pid)
 		if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
 			continue
 		}
-		if state := fields[0][0]; state == 'Z' || state == 'X' {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+		if state := fields[0][0]; state != 'Z' && state != 'X' {
 			pids = append(pids, pid)
 		}
 	}
+	slices.Sort(pids)
 	return pids
+}
+
+// statFields are the fields of a process's stat after its name, which may hold
+// anything; none if it has ended.
+func statFields(proc string, pid int) [][]byte {
+	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
 // StartTicks tells when a process was started, in the kernel's ticks since boot:
 // with its pid that names one process of a boot. proc is /proc outside tests.
 func StartTicks(proc string, pid int) (uint64, bool) {
-	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, false
-	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	fields := statFields(proc, pid)
 	if len(fields) < 20 {
 		return 0, false
 	}
