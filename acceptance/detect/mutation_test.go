@@ -40,8 +40,9 @@ func (s scenario) String() string {
 func in(kind string) string  { return fmt.Sprintf("%s@%d", kind, inLoad) }
 func end(kind string) string { return fmt.Sprintf("%s@%d", kind, atEnd) }
 
-func kernelEvent(fault bool, ours string) []any {
-	return []any{KernelEvent{gpu.Event{Kind: "ring-timeout", Fault: fault, Process: "llama-server", PID: 5100,
+func kernelEvent(kind, ours string) []any {
+	fault := kind == gpu.KindRingTimeout
+	return []any{KernelEvent{gpu.Event{Kind: kind, Fault: fault, Process: "llama-server", PID: 5100,
 		Text: "amdgpu 0000:c4:00.0: ring comp_1.0.1 timeout, signaled seq=41, emitted seq=43"}, ours}}
 }
 
@@ -69,8 +70,9 @@ func scenarios() []scenario {
 		{fault: in("cpu-only"), faces: Device}, {fault: in("partial"), faces: Device},
 		{fault: "start-exit", faces: Startup}, {fault: "start-hang", faces: Startup},
 		{fault: "start-oom", faces: Startup, grade: Invalid}, {fault: "start-hsa-oom", faces: Startup, grade: Invalid},
-		{kernel: kernelEvent(true, "process"), faces: Kernel}, {kernel: kernelEvent(true, "device"), faces: Kernel},
-		{kernel: kernelEvent(true, ""), faces: Kernel, grade: Warning}, {kernel: kernelEvent(false, "device"), faces: ""},
+		{kernel: kernelEvent(gpu.KindRingTimeout, "process"), faces: Kernel}, {kernel: kernelEvent(gpu.KindRingTimeout, "device"), faces: Kernel},
+		{kernel: kernelEvent(gpu.KindRingTimeout, ""), faces: Kernel, grade: Warning}, {kernel: kernelEvent(gpu.KindEvict, "device"), faces: ""},
+		{kernel: kernelEvent(gpu.KindSoftRecovered, "device"), faces: Kernel, grade: Warning},
 		{fault: in("context"), faces: Context, grade: Invalid}, {fault: in("overcommit"), faces: Context, grade: Invalid},
 		{fault: in("exceed-context"), faces: Context, grade: Invalid},
 		{fault: in("no-probs"), faces: NotObserved, grade: Warning},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,11 +146,12 @@ func (r *recorder) life() (code int, alive bool) {
 	for n := range 3 {
 		of := n % len(sentinels)
 		known := func() {
+			r.untilBusy()
 			if a := r.ask(Sentinel, sentinels[of]); a != nil {
 				r.add(Comparison{references[of], a, tau})
 			}
 		}
-		if code, gone := r.round(append(r.unique(3), known)...); gone {
+		if code, gone := r.round(append(r.long(3), known)...); gone {
 			return code, false
 		}
 	}
@@ -187,10 +189,31 @@ func (r *recorder) unique(n int) []func() {
 	return list
 }
 
+// long makes requests with a nonce of their own that take a while.
+func (r *recorder) long(n int) []func() {
+	var list []func()
+	for range n {
+		list = append(list, func() { r.askFor(3*tokenN, "", r.tail) })
+	}
+	return list
+}
+
+// untilBusy waits for a slot to work, so that what comes next is not alone.
+func (r *recorder) untilBusy() {
+	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		slots, err := r.client.Slots(r.t.Context())
+		if err == nil && slices.ContainsFunc(slots, func(s engine.SlotState) bool { return s.Processing }) {
+			return
+		}
+	}
+}
+
 // ask sends one request and records how it went. nil: no answer came.
-func (r *recorder) ask(kind, prompt string) *engine.Answer {
+func (r *recorder) ask(kind, prompt string) *engine.Answer { return r.askFor(tokenN, kind, prompt) }
+
+func (r *recorder) askFor(tokens int, kind, prompt string) *engine.Answer {
 	r.mu.Lock()
-	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokenN, ProbsAsked: true}
+	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokens, ProbsAsked: true}
 	r.next++
 	if kind == "" {
 		nonce := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(x.ID), byte(x.ID >> 8)}))[:16]
@@ -201,7 +224,7 @@ func (r *recorder) ask(kind, prompt string) *engine.Answer {
 	ctx, cancel := context.WithTimeout(r.t.Context(), r.deadline)
 	defer cancel()
 	x.Answer, x.Err = r.client.Complete(ctx, engine.CompletionRequest{
-		Prompt: prompt, NPredict: tokenN, NProbs: 2, ReturnTokens: true, Stream: r.stream,
+		Prompt: prompt, NPredict: tokens, NProbs: 2, ReturnTokens: true, Stream: r.stream,
 	})
 	x.Deadline = errors.Is(x.Err, context.DeadlineExceeded)
 	r.mu.Lock()

@@ -192,8 +192,9 @@ func TestPlacement(t *testing.T) {
 
 func TestKernel(t *testing.T) {
 	ev := gpu.Event{Kind: "ring-timeout", Fault: true, Device: "0000:0b:00.0", Process: "desktop-shell", Text: "ring gfx_0.0.0 timeout"}
-	soft := ev
-	soft.Fault = false
+	soft, evict := ev, ev
+	soft.Kind, soft.Fault = gpu.KindSoftRecovered, false
+	evict.Kind, evict.Fault = gpu.KindEvict, false
 	for name, tt := range map[string]struct {
 		ev   gpu.Event
 		ours string
@@ -202,7 +203,8 @@ func TestKernel(t *testing.T) {
 		"ours":            {ev, "process", "kernel fault"},
 		"our device":      {ev, "device", "kernel fault"},
 		"somebody else's": {ev, "", "kernel warning"},
-		"no fault":        {soft, "device", ""},
+		"soft":            {soft, "device", "kernel warning"},
+		"evicted":         {evict, "process", ""},
 	} {
 		if got := strings.Join(graded(newSet(t).Kernel(tt.ev, tt.ours)), " "); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

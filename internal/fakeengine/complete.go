@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"sync"
 	"time"
 )
 
@@ -17,7 +19,8 @@ func (e *Engine) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	in.normal()
 	j := e.take(in.Prompt)
-	defer func() { e.release(j, len(in.Prompt), in.NPredict) }()
+	done := sync.OnceFunc(func() { e.release(j, len(in.Prompt), in.NPredict) })
+	defer done()
 	if !wait(r.Context(), time.Duration(in.NPredict+1)*e.o.PerToken) {
 		return
 	}
@@ -33,7 +36,11 @@ func (e *Engine) complete(w http.ResponseWriter, r *http.Request) {
 	if e.log.tell(bad); e.dies(bad) || e.refuses(w, r, j, bad) {
 		return
 	}
-	e.write(w, r, e.generate(in, j, bad), bad)
+	a := e.generate(in, j, bad)
+	if !halved(bad) {
+		done() // the client may have its answer before we are back here
+	}
+	e.write(w, r, a, bad)
 	e.later(j)
 }
 
@@ -139,20 +146,26 @@ func (e *Engine) write(w http.ResponseWriter, r *http.Request, a *answer, bad st
 		body = d.body(a, bad)
 	}
 	body = bytes.ReplaceAll(body, []byte(invalid), []byte{0xE5})
-	if bad != "stall" && bad != "cut" {
-		w.Write(body)
-		return
+	if !halved(bad) {
+		// So that it has arrived whole with its last byte, whatever happens then.
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	} else {
+		body = body[:len(body)/2]
 	}
-	w.Write(body[:len(body)/2])
+	w.Write(body)
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
-	if bad == "cut" {
+	switch bad {
+	case "cut":
 		hangUp(w)
-		return
+	case "stall":
+		<-r.Context().Done()
 	}
-	<-r.Context().Done()
 }
+
+// halved tells whether only half of the answer is sent.
+func halved(bad string) bool { return bad == "stall" || bad == "cut" }
 
 func (d dialect) body(a *answer, bad string) []byte {
 	out := d.whole(a)
