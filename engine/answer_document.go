@@ -205,6 +205,9 @@ func (d *document) token() {
 		return
 	}
 	d.judge(&t, top)
+	if d.a.Tokens == nil {
+		d.a.Tokens = make([]Token, 0, len(r.b)/120) // what one takes at least
+	}
 	d.a.Tokens = append(d.a.Tokens, t)
 }
 

@@ -72,7 +72,9 @@ func (r *jsonReader) space() {
 // peek gives the next byte that is no white space, 0 at the end or after an
 // error.
 func (r *jsonReader) peek() byte {
-	r.space()
+	if r.i >= len(r.b) || r.b[r.i] <= ' ' {
+		r.space()
+	}
 	if r.err != nil || r.i >= len(r.b) {
 		return 0
 	}
@@ -238,39 +240,43 @@ func (r *jsonReader) hardText(from, to int) string {
 	return s
 }
 
+// numeral goes behind a number and gives its text. Null is false.
+func (r *jsonReader) numeral() (text []byte, ok bool) {
+	switch c := r.peek(); {
+	case c == '-' || '0' <= c && c <= '9':
+		from := r.i
+		r.digits()
+		return r.b[from:r.i], r.err == nil
+	case c == 'n':
+		r.word("null")
+	default:
+		r.wrong("a number")
+	}
+	return nil, false
+}
+
 // number reads a number; null is false. One that float64 cannot hold gives
 // false too.
 func (r *jsonReader) number() (v float64, ok bool) {
-	switch c := r.peek(); {
-	case c == '-' || '0' <= c && c <= '9':
-	case c == 'n':
-		r.word("null")
-		return 0, false
-	default:
-		r.wrong("a number")
+	text, ok := r.numeral()
+	if !ok {
 		return 0, false
 	}
-	from := r.i
-	if r.digits(); r.err != nil {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(string(r.b[from:r.i]), 64)
+	v, err := strconv.ParseFloat(string(text), 64)
 	return v, err == nil
 }
 
 // int reads a whole number; null is false.
 func (r *jsonReader) int() (n int, ok bool) {
-	r.space()
-	at := r.i
-	v, ok := r.number()
-	n = int(v)
-	if ok && float64(n) != v || !ok && r.err == nil && at < len(r.b) && r.b[at] != 'n' {
-		if r.kind == nil {
-			r.kind = fmt.Errorf("a whole number wanted at byte %d", at)
-		}
+	text, ok := r.numeral()
+	if !ok {
 		return 0, false
 	}
-	return n, ok
+	n, err := strconv.Atoi(string(text))
+	if err != nil && r.kind == nil {
+		r.kind = fmt.Errorf("a whole number wanted before byte %d", r.i)
+	}
+	return n, err == nil
 }
 
 // digits goes behind a number.
