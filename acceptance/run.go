@@ -184,10 +184,14 @@ func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) error
 	if err != nil {
 		return err
 	}
-	if missing := awaitGTT(ctx, w.o.Root, w.gtt, settleGTT); missing != "" {
+	missing := awaitGTT(ctx, w.o.Root, w.gtt, settleGTT)
+	if ctx.Err() != nil {
+		return nil // nothing has begun
+	}
+	w.gtt = readHostFacts(w.o.Root).GTTUsedGiB // what is not given back costs one life, and then it is the host's
+	if missing != "" {
 		err = l.refuse(missing)
 	} else {
-		w.gtt = readHostFacts(w.o.Root).GTTUsedGiB
 		err = l.run(ctx)
 	}
 	if err != nil {
