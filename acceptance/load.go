@@ -52,19 +52,17 @@ func (l *life) load(ctx context.Context) {
 	}
 }
 
-// contextTooSmall compares the plan's context with the server's.
+// contextTooSmall compares the longest request of the plan with what the server
+// gives one slot: it caps that at the length which the model was trained for.
+// What all slots share is the plan's own number, checked when it was read.
 func (l *life) contextTooSmall(ctx context.Context) string {
 	slots, err := l.client.Slots(ctx)
 	if err != nil || len(slots) == 0 || slots[0].ContextLen == 0 {
 		return "" // the server does not say; it will when a request does not fit
 	}
-	lengths, n := l.plan.Load, slots[0].ContextLen
-	each := slices.Max(lengths.PromptTokens) + slices.Max(lengths.NPredict)
-	if *l.plan.Server.KVUnified {
-		each *= lengths.InFlight
-	}
-	if each > n {
-		return fmt.Sprintf("the load needs a context of %d tokens, the server made one of %d", each, n)
+	longest, most := l.plan.longest(l.planned)
+	if n := slots[0].ContextLen; longest+most > n {
+		return fmt.Sprintf("a request of up to %d + %d tokens does not fit into the %d that the server gives a slot", longest, most, n)
 	}
 	return ""
 }
