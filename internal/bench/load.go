@@ -46,15 +46,15 @@ func (b *bench) load() (err error) {
 		return err
 	}
 	stop()
-	for _, pace := range []struct{ reply, name, what string }{
-		{replyWhole, "load_core_at_50_a_second", "answers of 96 tokens with log-probabilities"},
-		{replyEvents, "load_core_at_50_streams_a_second", "the same in 98 events each"},
+	for _, p := range []pace{
+		{"load_core_at_50_a_second", "answers of 96 tokens with log-probabilities", replyWhole, 2},
+		{"load_core_at_50_streams_a_second", "the same in 97 events each", replyEvents, 32},
 	} {
-		address, stop, err := b.loadServer(pace.reply)
+		address, stop, err := b.loadServer(p.reply)
 		if err != nil {
 			return err
 		}
-		err = b.loadPace(address, pace.name, pace.what, pace.reply == replyEvents)
+		err = b.loadPace(address, p)
 		stop()
 		if err != nil {
 			return err
@@ -182,19 +182,24 @@ func ourRate(ctx context.Context, address string) (float64, error) {
 	return float64(s.latency.Count()) / time.Since(s.begin).Seconds(), nil
 }
 
+// A pace is a steady load of paceRate requests a second, in bursts.
+type pace struct {
+	name, what, reply string
+	burst             int // requests at once
+}
+
 // loadPace measures the share of one core that a steady load takes in this process.
-func (b *bench) loadPace(address, name, what string, stream bool) error {
-	s := &sender{client: engine.Client{BaseURL: "http://" + address}, request: loadRequest(stream)}
-	const burst = 2
+func (b *bench) loadPace(address string, p pace) error {
+	s := &sender{client: engine.Client{BaseURL: "http://" + address}, request: loadRequest(p.reply == replyEvents)}
+	every := time.Duration(p.burst) * time.Second / paceRate
 	before := processorTime()
-	err := s.run(b.ctx, load.Schedule{Kind: load.Burst, InFlight: burst, Every: burst * time.Second / paceRate, Duration: paceTime})
-	if err != nil {
+	if err := s.run(b.ctx, load.Schedule{Kind: load.Burst, InFlight: p.burst, Every: every, Duration: paceTime}); err != nil {
 		return err
 	}
 	took := time.Since(s.begin)
 	share := 100 * (processorTime() - before).Seconds() / took.Seconds()
-	fmt.Printf("bench %s %.2f %% target <=2 %s  [%.1f requests/s for %.0f s, %s; latency %.1f ms, at most %.1f]\n", name, share, met(share, 2),
-		float64(s.latency.Count())/took.Seconds(), took.Seconds(), what, float64(s.latency.Quantile(0.5))/1000, float64(s.latency.Max())/1000)
+	fmt.Printf("bench %s %.2f %% target <=2 %s  [%.1f requests/s for %.0f s, %s; latency %.1f ms, at most %.1f]\n", p.name, share, met(share, 2),
+		float64(s.latency.Count())/took.Seconds(), took.Seconds(), p.what, float64(s.latency.Quantile(0.5))/1000, float64(s.latency.Max())/1000)
 	return nil
 }
 

@@ -20,8 +20,11 @@ const (
 	replyEvents  = "events"  // the same, an event a token
 )
 
-// think is how long the server takes for an answer that is not trivial.
-const think = 20 * time.Millisecond
+// How long the server takes for an answer that is not trivial, and for each token of one in events.
+const (
+	think     = 20 * time.Millisecond
+	tokenTime = 3 * time.Millisecond
+)
 
 // serveLoad answers every request alike until the context ends. It prints its address.
 func serveLoad(ctx context.Context, out io.Writer, kind string) error {
@@ -91,7 +94,7 @@ func llamaHandler(kind string) http.Handler {
 			fmt.Fprintf(w, "data: {\"index\":0,\"content\":\"x\",\"tokens\":[120],\"stop\":false,\"id_slot\":-1,\"tokens_predicted\":1,\"tokens_evaluated\":10,\"completion_probabilities\":[%s]}\n\n",
 				bytes.TrimSuffix(t, []byte(",")))
 			flush.Flush()
-			time.Sleep(think / llamaTokens)
+			time.Sleep(tokenTime)
 		}
 		fmt.Fprintf(w, "data: {\"content\":\"\",\"stop\":true,\"id_slot\":0,\"tokens_predicted\":%d,\"stop_type\":\"limit\"}\n\n", len(tokens))
 	})
