@@ -190,7 +190,7 @@ type pace struct {
 
 // loadPace measures the share of one core that a steady load takes in this process.
 func (b *bench) loadPace(address string, p pace) error {
-	s := &sender{client: engine.Client{BaseURL: "http://" + address}, request: loadRequest(p.reply == replyEvents)}
+	s := &sender{client: engine.Client{BaseURL: "http://" + address, Reuse: true}, request: loadRequest(p.reply == replyEvents)}
 	every := time.Duration(p.burst) * time.Second / paceRate
 	before := processorTime()
 	if err := s.run(b.ctx, load.Schedule{Kind: load.Burst, InFlight: p.burst, Every: every, Duration: paceTime}); err != nil {

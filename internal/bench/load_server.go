@@ -84,6 +84,7 @@ func llamaHandler(kind string) http.Handler {
 		if kind == replyWhole {
 			time.Sleep(think)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 			w.Write(raw)
 			return
 		}
