@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +46,7 @@ type recorder struct {
 
 	deadline time.Duration // of a request; a healthy one takes some 10 ms
 	tail     string        // of unique prompts
+	alone    bool          // one slot works and no other
 	patience time.Duration // for a process that is to end after the last answer
 
 	mu       sync.Mutex
@@ -75,8 +75,11 @@ func (r *recorder) add(v any) {
 // record lives one life and returns what happened.
 func record(t *testing.T, s scenario) []any {
 	r := &recorder{t: t, stream: s.stream, gone: make(chan int, 1), deadline: 20 * time.Second}
-	if kind, _, _ := strings.Cut(s.fault, "@"); kind == "hang" || kind == "stall" {
+	switch kind, _, _ := strings.Cut(s.fault, "@"); kind {
+	case "hang", "stall":
 		r.deadline = 600 * time.Millisecond
+	case "one-slot", "slot-3":
+		r.alone = true
 	}
 	if strings.HasSuffix(s.fault, fmt.Sprint("@", atEnd)) && !strings.HasPrefix(s.fault, "differ") {
 		r.patience = 10 * time.Second
@@ -145,14 +148,10 @@ func (r *recorder) life() (code int, alive bool) {
 	}
 	for n := range 3 {
 		of := n % len(sentinels)
-		known := func() {
-			r.untilBusy()
-			if a := r.ask(Sentinel, sentinels[of]); a != nil {
-				r.add(Comparison{references[of], a, tau})
-			}
-		}
-		if code, gone := r.round(append(r.long(3), known)...); gone {
-			return code, false
+		var under *engine.Answer
+		r.crowded(func() { under = r.ask(Sentinel, sentinels[of]) })
+		if under != nil {
+			r.add(Comparison{references[of], under, tau})
 		}
 	}
 	first := r.ask(Sentinel, sentinels[0])
@@ -189,31 +188,51 @@ func (r *recorder) unique(n int) []func() {
 	return list
 }
 
-// long makes requests with a nonce of their own that take a while.
-func (r *recorder) long(n int) []func() {
-	var list []func()
-	for range n {
-		list = append(list, func() { r.askFor(3*tokenN, "", r.tail) })
+// crowded does something while the other three slots work. Their requests are given up afterwards, so that they tell
+// nothing.
+func (r *recorder) crowded(do func()) {
+	if r.alone {
+		do()
+		return
 	}
-	return list
+	ctx, giveUp := context.WithCancel(r.t.Context())
+	var others sync.WaitGroup
+	for n := range 3 {
+		others.Go(func() {
+			_, err := r.client.Complete(ctx, engine.CompletionRequest{Prompt: fmt.Sprint(n, " goes on and on"), NPredict: 1 << 20})
+			if err == nil {
+				r.t.Error("an endless answer has ended")
+			}
+		})
+	}
+	r.untilBusy(3)
+	do()
+	giveUp()
+	others.Wait()
+	r.untilBusy(0)
 }
 
-// untilBusy waits for a slot to work, so that what comes next is not alone.
-func (r *recorder) untilBusy() {
-	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
+// untilBusy waits until so many slots work.
+func (r *recorder) untilBusy(want int) {
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		slots, err := r.client.Slots(r.t.Context())
-		if err == nil && slices.ContainsFunc(slots, func(s engine.SlotState) bool { return s.Processing }) {
+		n := 0
+		for _, s := range slots {
+			if s.Processing {
+				n++
+			}
+		}
+		if err != nil || len(slots) < 4 || n == want {
 			return
 		}
 	}
+	r.t.Errorf("%d slots never worked at once", want)
 }
 
 // ask sends one request and records how it went. nil: no answer came.
-func (r *recorder) ask(kind, prompt string) *engine.Answer { return r.askFor(tokenN, kind, prompt) }
-
-func (r *recorder) askFor(tokens int, kind, prompt string) *engine.Answer {
+func (r *recorder) ask(kind, prompt string) *engine.Answer {
 	r.mu.Lock()
-	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokens, ProbsAsked: true}
+	x := &Exchange{ID: r.next, Kind: kind, NPredict: tokenN, ProbsAsked: true}
 	r.next++
 	if kind == "" {
 		nonce := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(x.ID), byte(x.ID >> 8)}))[:16]
@@ -224,7 +243,7 @@ func (r *recorder) askFor(tokens int, kind, prompt string) *engine.Answer {
 	ctx, cancel := context.WithTimeout(r.t.Context(), r.deadline)
 	defer cancel()
 	x.Answer, x.Err = r.client.Complete(ctx, engine.CompletionRequest{
-		Prompt: prompt, NPredict: tokens, NProbs: 2, ReturnTokens: true, Stream: r.stream,
+		Prompt: prompt, NPredict: tokenN, NProbs: 2, ReturnTokens: true, Stream: r.stream,
 	})
 	x.Deadline = errors.Is(x.Err, context.DeadlineExceeded)
 	r.mu.Lock()
