@@ -75,7 +75,7 @@ func TestRealEngine(t *testing.T) {
 			Pass, "0 faults in "},
 		{"NaN in every logit", "nan", "requests: 150, " + realShape, "", Fail, "fault(nan-wire): null log-probability"},
 		{"NaN under fluent text", "nan1", "requests: 150, " + realShape, "", Fail, "fault(nan-wire): null log-probability"},
-		{"one at a time", "plain", "requests: 40, in_flight: 1, " + realShape, "",
+		{"one at a time", "plain", "requests: 20, in_flight: 1, " + realShape, "",
 			Inconclusive, "invalid(load-shape): all 4 slots were busy for 0.00 of the busy time, the plan asks for 0.50"},
 		{"shared prefix", "plain", "requests: 40, prompts: shared_prefix, prompt_tokens: [175], " + realShape, "", Inconclusive, "invalid(load-shape): "},
 		{"a model that is none", "none", "requests: 150", "", Fail, "fault(startup): server ended before it was ready: exit status 1"},
@@ -85,8 +85,8 @@ func TestRealEngine(t *testing.T) {
 		{"another device than the plan's", "plain", "requests: 40, " + realShape, "device: {name: HRX0, counts_as: invalid}\n", Inconclusive, "invalid(device): "},
 		{"streams of an OpenAI-compatible path", "plain", "requests: 40, api: completions, stream: true, " + realShape, "",
 			Inconclusive, "no fault seen, but the bound at 40 requests"},
-		{"bursts", "plain", "requests: 40, schedule: burst, every: 100ms, n_predict: [96]", "",
-			Inconclusive, "no fault seen, but the bound at 40 requests"},
+		{"bursts", "plain", "requests: 20, schedule: burst, every: 100ms, n_predict: [96]", "",
+			Inconclusive, "no fault seen, but the bound at 20 requests"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

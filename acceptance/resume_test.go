@@ -129,11 +129,11 @@ func (k *killable) find(_ context.Context, name string) (*store.Package, error) 
 func TestKilledRunnerIsResumed(t *testing.T) {
 	tree := realengine.Require(t)
 	p := installed(t, tree)
-	plan := realPlan(t, tree.Model("plain"), "requests: 40, "+realShape,
-		"arms: [{name: candidate, lives: 5}]\nneighbour: {args: [-t, '1', -p, '64', -n, '32', -r, '100']}\nattempts: 7\ngates: {all_slots_busy_share: 0.2}\n")
+	plan := realPlan(t, tree.Model("plain"), "requests: 30, n_predict: [16], request_deadline: 60s",
+		"arms: [{name: candidate, lives: 5}]\nneighbour: {args: [-t, '1', -p, '64', -n, '32', -r, '20']}\nattempts: 7\ngates: {all_slots_busy_share: 0.2}\n")
 	k := newKillable(t, p, plan)
 	runner := k.start(t)
-	until(t, "requests of the second life", func() bool { return k.recorded() > 50 })
+	until(t, "requests of the second life", func() bool { return k.recorded() > 40 })
 	if _, err := k.resume(t, nil); !errors.Is(err, ErrRunning) {
 		t.Errorf("a run that goes on was resumed: %v", err)
 	}
