@@ -38,7 +38,11 @@ func one(grade Grade, excerpt, format string, args ...any) []Finding {
 func quote(b []byte) string {
 	b = bytes.TrimSpace(b)
 	if len(b) > maxExcerpt {
-		b = b[:maxExcerpt]
+		end := maxExcerpt
+		for end > maxExcerpt-utf8.UTFMax && !utf8.RuneStart(b[end]) {
+			end-- // not within a character
+		}
+		b = b[:end]
 	}
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
@@ -54,5 +58,8 @@ func quote(b []byte) string {
 // around quotes the bytes on both sides of a place.
 func around(b []byte, at int) string {
 	from := max(0, at-maxExcerpt/2)
+	for from < at && !utf8.RuneStart(b[from]) {
+		from++
+	}
 	return quote(b[from:min(len(b), from+maxExcerpt)])
 }

@@ -308,7 +308,7 @@ func TestCounters(t *testing.T) {
 func TestExcerpts(t *testing.T) {
 	for in, want := range map[string]string{
 		" plain \n": "plain", "a\x00b": `a\x00b`, "\xe5": `\xe5`, "größer": "größer", "a\"b": `a"b`, "tab\there": `tab\there`,
-		strings.Repeat("x", 300): strings.Repeat("x", 200),
+		strings.Repeat("x", 300): strings.Repeat("x", 200), strings.Repeat("哈", 100): strings.Repeat("哈", 66),
 	} {
 		if got := quote([]byte(in)); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
