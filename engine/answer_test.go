@@ -103,6 +103,18 @@ func TestShapesAreNoFaults(t *testing.T) {
 	}
 }
 
+// Log-probabilities in the shape that /v1/completions had first.
+func TestParallelLogprobs(t *testing.T) {
+	a := ParseAnswer(200, []byte(`{"choices":[{"text":"ab","logprobs":{"tokens":["a","b"],"token_logprobs":[-0.5,null],`+
+		`"top_logprobs":[{"a":-0.5,"c":-2},{"b":null}],"text_offset":[0,1]}}],"usage":{"completion_tokens":2}}`), true)
+	if len(a.Tokens) != 2 || *a.Tokens[0].Logprob != -0.5 || *a.Tokens[0].TopGap != 1.5 || a.Tokens[0].ID != -1 || a.Tokens[0].Text != "a" {
+		t.Errorf("read %+v", a.Tokens)
+	}
+	if diff := cmp.Diff([]string{FaceNaN}, faces(a.Faults())); diff != "" {
+		t.Errorf("faces (-want +got):\n%s", diff)
+	}
+}
+
 func FuzzParseAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"content":"a","completion_probabilities":[{"id":1,"logprob":null}]}`), true)
 	f.Add(200, []byte("{\"content\":\"a\xe5\",\"stop_type\":\"limit\"}"), true)

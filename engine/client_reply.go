@@ -17,7 +17,7 @@ const (
 
 	// maxHeader bounds the header of a reply, maxLine a line of it.
 	maxHeader = 1 << 20
-	maxLine   = 4 << 10
+	maxLine   = 16 << 10
 )
 
 // A replyHead is what matters of a reply's header.
