@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -166,6 +167,53 @@ func TestLedgerShowsMissingAndMovedLines(t *testing.T) {
 	}
 	if c := mustRead(t, join(0, 1, 2)); c.Closed || c.Damage != "" || len(c.Lines) != 3 {
 		t.Errorf("without closing record: %+v", c)
+	}
+}
+
+// Whoever computes the chain anew still has to get numbers and end right.
+func TestLedgerWithAChainOfItsOwn(t *testing.T) {
+	type own struct {
+		seq  int
+		kind string
+		data any
+	}
+	request, head := own{1, recordRequest, requestRecord{}}, ""
+	build := func(list func(head string) []own) []byte {
+		var raw, previous []byte
+		for i := range list("") {
+			o := list(head)[i]
+			data, err := json.Marshal(o.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := len(raw)
+			raw = newChain().appendLine(raw, line{Seq: o.seq, At: time.Unix(0, 0), Kind: o.kind, Data: data}, previous)
+			previous = bytes.Clone(lineSum(raw[from : len(raw)-1]))
+			head = string(previous)
+		}
+		return raw
+	}
+	sound := build(func(head string) []own { return []own{request, {2, recordClose, closing{1, head}}} })
+	if c := mustRead(t, sound); !c.Closed || c.Damage != "" {
+		t.Fatalf("sound: %+v", c.ledgerSummary)
+	}
+	for name, list := range map[string]func(head string) []own{
+		"a wrong number": func(head string) []own { return []own{request, {3, recordClose, closing{1, head}}} },
+		"a wrong first number": func(head string) []own {
+			return []own{{2, recordRequest, requestRecord{}}, {2, recordClose, closing{1, head}}}
+		},
+		"a wrong count": func(head string) []own { return []own{request, {2, recordClose, closing{2, head}}} },
+		"a wrong head":  func(head string) []own { return []own{request, {2, recordClose, closing{1, "00"}}} },
+		"a line after the end": func(head string) []own {
+			return []own{request, {2, recordClose, closing{1, head}}, {2, recordRequest, requestRecord{}}}
+		},
+		"closed twice": func(head string) []own {
+			return []own{request, {2, recordClose, closing{1, head}}, {2, recordClose, closing{1, head}}}
+		},
+	} {
+		if c := mustRead(t, build(list)); c.Closed || c.Damage == "" {
+			t.Errorf("%s: %+v", name, c.ledgerSummary)
+		}
 	}
 }
 

@@ -71,10 +71,14 @@ func MedianToFirst(p float64) int {
 }
 
 // RequiredTrials is the smallest number of trials with k faults whose upper
-// bound is at most p. p and alpha must lie between 0 and 1.
+// bound is at most p. For what no number of trials shows (a rate of 0) it is the
+// largest number there is.
 func RequiredTrials(k int, p, alpha float64) int {
+	if !(p > 0) || !(alpha > 0) || k < 0 {
+		return math.MaxInt
+	}
 	low, high := k, k+1
-	for AtMost(k, high, p) > alpha {
+	for high < math.MaxInt/4 && AtMost(k, high, p) > alpha {
 		low, high = high, 2*high
 	}
 	for low+1 < high {

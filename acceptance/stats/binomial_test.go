@@ -104,6 +104,11 @@ func TestRequiredTrials(t *testing.T) {
 			}
 		}
 	}
+	for _, never := range [][2]float64{{0, 0.05}, {-1, 0.05}, {math.NaN(), 0.05}, {0.1, 0}, {0.1, math.NaN()}} {
+		if n := RequiredTrials(0, never[0], never[1]); n != math.MaxInt {
+			t.Errorf("%v: %d", never, n)
+		}
+	}
 	near(t, "0.95^59", AtMost(0, 59, 0.05), 0.048495)
 	near(t, "0.95^60", AtMost(0, 60, 0.05), 0.046070)
 }
