@@ -158,8 +158,8 @@ func (p *Plan) leastBin(n float64) float64 {
 	for _, length := range p.Load.PromptTokens {
 		share[length] += own / float64(len(p.Load.PromptTokens))
 	}
-	for _, length := range p.Load.PromptTokens {
-		least = min(least, share[length])
+	for _, of := range share {
+		least = min(least, of)
 	}
 	return math.Floor(n*least + 1e-9)
 }

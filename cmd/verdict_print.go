@@ -39,9 +39,7 @@ func printVerdict(w io.Writer, v *acceptance.Verdict, dir string) error {
 		rows = append(rows, []string{"control", fmt.Sprintf("%d of %s with a fault, candidate %d of %d: Fisher two-sided %.6f",
 			f.ControlFaults, counted(f.ControlLives, "life", "lives"), f.CandidateFaults, f.CandidateLives, f.TwoSided)})
 	}
-	for _, face := range faultFaces(v.Faults) {
-		rows = append(rows, []string{"fault", face})
-	}
+	rows = append(rows, faultRows(v.Faults)...)
 	for _, life := range leftOut(v.ArmStates) {
 		rows = append(rows, []string{"left out", life})
 	}
@@ -66,7 +64,7 @@ func armRows(arms []acceptance.ArmRow) [][]string {
 			name, fmt.Sprint(a.Parallel), a.Neighbour, fmt.Sprint(a.Lives), fmt.Sprint(a.Requests), fmt.Sprint(a.OK),
 			fmt.Sprint(a.NaN), fmt.Sprint(a.GuardLines), fmt.Sprint(a.HTTPErrors), fmt.Sprint(a.Restarts), fmt.Sprintf("%d of %d", a.SlotsUsed, a.Parallel),
 			fmt.Sprint(a.NeverUsedSlots), fmt.Sprintf("%d/%d/%d", a.Selected.LRU, a.Selected.LCP, a.Selected.ByID),
-			fmt.Sprintf("%.0f ms", a.MedianMS), gib(a.GTTBeforeGiB)+"-"+gib(a.GTTAfterGiB), a.Build,
+			fmt.Sprintf("%.0f ms", a.MedianMS), gib(a.GTTBeforeGiB) + "-" + gib(a.GTTAfterGiB), a.Build,
 		})
 	}
 	return rows
@@ -127,8 +125,8 @@ func launches(perSlot map[int]int) string {
 	return or(strings.Join(out, "/"), "none")
 }
 
-// faultFaces says of every face how often it was seen and what the first one was.
-func faultFaces(faults []acceptance.Fault) []string {
+// faultRows say of every face how often it was seen and what the first one was.
+func faultRows(faults []acceptance.Fault) [][]string {
 	count := map[string]int{}
 	var first []acceptance.Fault
 	for _, f := range faults {
@@ -136,9 +134,13 @@ func faultFaces(faults []acceptance.Fault) []string {
 			first = append(first, f)
 		}
 	}
-	var out []string
+	var rows [][]string
 	for _, f := range first {
-		out = append(out, fmt.Sprintf("%s, %d seen, first in life %d: %s", f.Face, count[f.Face], f.Arm, f.Detail))
+		title := "reported" // it decides nothing
+		if f.Gates {
+			title = "fault"
+		}
+		rows = append(rows, []string{title, fmt.Sprintf("%s, %d seen, first in life %d: %s", f.Face, count[f.Face], f.Arm, f.Detail)})
 	}
-	return out
+	return rows
 }
