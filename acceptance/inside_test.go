@@ -56,7 +56,7 @@ func userManager(t *testing.T) *systemd.Manager {
 }
 
 // The neighbour of this test leaves a process behind that has left its group.
-const leaver = "setsid sleep 321 & echo busy"
+const leaver = "setsid sleep 321 & while :; do echo busy; sleep 0.05; done"
 
 func insideScopes(t *testing.T) {
 	m := userManager(t)
