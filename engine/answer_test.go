@@ -106,8 +106,8 @@ func TestShapesAreNoFaults(t *testing.T) {
 // Log-probabilities in the shape that /v1/completions had first.
 func TestParallelLogprobs(t *testing.T) {
 	a := ParseAnswer(200, []byte(`{"choices":[{"text":"ab","logprobs":{"tokens":["a","b"],"token_logprobs":[-0.5,null],`+
-		`"top_logprobs":[{"a":-0.5,"c":-2},{"b":null}],"text_offset":[0,1]}}],"usage":{"completion_tokens":2}}`), true)
-	if len(a.Tokens) != 2 || *a.Tokens[0].Logprob != -0.5 || *a.Tokens[0].TopGap != 1.5 || a.Tokens[0].ID != -1 || a.Tokens[0].Text != "a" {
+		`"top_logprobs":[{"c":-2,"d":-9,"a":-0.5,"b":-1.5},{"b":null}],"text_offset":[0,1]}}],"usage":{"completion_tokens":2}}`), true)
+	if len(a.Tokens) != 2 || *a.Tokens[0].Logprob != -0.5 || *a.Tokens[0].TopGap != 1 || a.Tokens[0].ID != -1 || a.Tokens[0].Text != "a" {
 		t.Errorf("read %+v", a.Tokens)
 	}
 	if diff := cmp.Diff([]string{FaceNaN}, faces(a.Faults())); diff != "" {

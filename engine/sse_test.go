@@ -120,6 +120,8 @@ func TestStreams(t *testing.T) {
 		{"an event by the name of error", "event: error\ndata: {\"message\":\"gone\"}\n\n", false, saw{Cut: true, Faces: []string{FaceStatus}}},
 		{"context exceeded", `data: {"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}` + "\n\n", true,
 			saw{Cut: true, Faces: []string{FaceContext}}},
+		{"an error and more", "error: {\"code\":1}\n\n" + probs + last, true, saw{Content: "a", Tokens: 1, Faces: []string{FaceStatus}}},
+		{"several lines with both line ends", "data: {\"content\":\"a\",\r\ndata: \"stop\":true}\r\n\r\n", false, saw{Content: "a"}},
 		{"only the end mark", "data: [DONE]\n\n", false, saw{Faces: []string{FaceJSON}}},
 		{"finished without an end mark", `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}` + "\n\n", false, saw{Content: "a"}},
 		{"a character cut by the limit", "data: {\"content\":\"a\xe5\x8d\"}\n\n" + last, false, saw{Content: "a\uFFFD\uFFFD", Tokens: 1}},
