@@ -70,6 +70,7 @@ func TestWhatIsAddedIsRead(t *testing.T) {
 		bytes.Repeat([]byte(`0.1234567890123-.--..e1`), 400),
 		sample(4, 2000),
 		sample(5, 96),
+		sample(4, 2000),
 		[]byte(fmt.Sprint(`[-0.000000000,-3.4028234663852886e+38,1234567890.5,`, float64(float32(0.1)), `,`, math.Pi, `]`)),
 	}
 	r := open(t, write(t, answers...))
