@@ -95,7 +95,7 @@ func newLife(w *walk, p PlannedLife, begin startRecord) (*life, error) {
 		bus: w.o.Bus, prefix: fmt.Sprintf("%s%04d-", scopePrefix(w.run), begin.Arm), root: w.o.Root,
 		record: func(rec processRecord) { l.put(recordProcess, rec, false) }, // a host that goes down takes them along
 	}
-	l.host = &hostWatch{root: w.o.Root, sensors: w.o.sensors()}
+	l.host = &hostWatch{sensors: w.o.sensors()}
 	l.tell = func() { w.tracker.tell(l) }
 	return l, nil
 }

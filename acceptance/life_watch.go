@@ -29,7 +29,6 @@ const defaultTempC = 93
 
 // hostWatch is what a life saw of its host.
 type hostWatch struct {
-	root    string
 	sensors gpu.Sensors
 
 	mu         sync.Mutex

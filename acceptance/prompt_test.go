@@ -116,22 +116,6 @@ func TestPromptsThatCannotFit(t *testing.T) {
 	}
 }
 
-func TestLeaks(t *testing.T) {
-	l := leaks{"abcdefghijklmnop": 1, "qrstuvwxyz234567": 2}
-	for text, want := range map[string]bool{
-		"nothing":                          false,
-		"own abcdefghijklmnop":             false,
-		"x qrstuvwxyz234567":               true,
-		"qrstuvwxyz234567":                 true,
-		"abcdefghijklmnopqrstuvwxyz234567": true,
-		"qrstuvwxyz23456":                  false,
-	} {
-		if _, got := l.find(text, 1); got != want {
-			t.Errorf("%q: leak %v", text, got)
-		}
-	}
-}
-
 // The server's tokenizer is asked a few times and then left alone.
 func TestPromptsAskTheTokenizerSeldom(t *testing.T) {
 	for name, tokenize := range map[string]func(string) int{
