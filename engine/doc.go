@@ -3,9 +3,10 @@
 //
 // Nouns:
 //
-//   - Client speaks the HTTP interface of one llama-server. It never retries,
-//     never follows a redirect and never keeps a connection: a retry turns a
-//     fault into a success.
+//   - Client speaks the HTTP interface of one llama-server, or of another
+//     server with the OpenAI-compatible one. It never retries and never follows
+//     a redirect: a retry turns a fault into a success. It keeps a connection
+//     only where it is told to, and where a stale one cannot look like a fault.
 //   - Answer is one reply with its raw bytes. Answer.Faults says everything
 //     that is wrong with it, judged on the bytes that came over the wire,
 //     since a JSON decoder repairs invalid UTF-8 in silence.

@@ -132,6 +132,11 @@ func (b *bench) all(only string) error {
 			return err
 		}
 	}
+	if strings.Contains(onlyLoad, only) {
+		if err := b.load(); err != nil {
+			return err
+		}
+	}
 	if strings.Contains(onlyLogs, only) {
 		if err := b.logs(); err != nil {
 			return err
