@@ -10,11 +10,6 @@ import (
 	"github.com/1bit-systems/pkg/acceptance/stats"
 )
 
-// RequiredRequests is the number of units without fault, lives or requests as
-// the plan's primary says, that its p0 and confidence need. Of hours it is the
-// next whole number; see RequiredN.
-func (p *Plan) RequiredRequests() int { return int(math.Ceil(p.RequiredN())) }
-
 // RequiredN is how many units without fault the plan's p0 and confidence need:
 // lives, requests or hours of load, as its primary says. It is 0 for a plan
 // that only reports.

@@ -17,8 +17,8 @@ func TestPlanDefaults(t *testing.T) {
 		p.Neighbour.Model != "m.gguf" || p.Gates.NeighbourRuns != 1 || *p.Gates.AllSlotsBusyShare != 0.5 || p.Confidence != 0.95 || !*p.FinalProbe {
 		t.Errorf("%+v", p)
 	}
-	if p.RequiredRequests() != 59 {
-		t.Errorf("required %d", p.RequiredRequests())
+	if p.RequiredN() != 59 {
+		t.Errorf("required %g", p.RequiredN())
 	}
 }
 

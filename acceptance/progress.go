@@ -35,7 +35,10 @@ func (p Progress) String() string {
 	if p.Phase != phaseLoad {
 		b.WriteString(p.Phase)
 	} else {
-		fmt.Fprintf(&b, "all slots busy %.0f %%, %.1f/s", 100*p.BusyShare, p.RequestsPerSecond)
+		if p.BusyShare > 0 { // who only reads the ledger does not know it
+			fmt.Fprintf(&b, "all slots busy %.0f %%, ", 100*p.BusyShare)
+		}
+		fmt.Fprintf(&b, "%.1f/s", p.RequestsPerSecond)
 	}
 	fmt.Fprintf(&b, ", %d requests, %d faults", p.Requests, p.Faults)
 	if p.Requests > 0 {

@@ -29,7 +29,7 @@ type resolved struct {
 	Model          identity      `json:"model"`
 	Arms           []resolvedArm `json:"arms"` // as those of the plan
 	Runner         identity      `json:"runner"`
-	RequiredN      int           `json:"required_requests"`
+	RequiredN      float64       `json:"required_n"` // units of the plan's primary that must be without a fault
 	Notes          []string      `json:"notes"`
 }
 
@@ -122,7 +122,7 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	r := &resolved{
 		Schema: ledgerSchema, Plan: p, PlanPath: path, PlanFileSHA256: p.FileSHA256(),
 		Package:   identity{Name: o.Package.Name, Digest: o.Package.Digest},
-		RequiredN: p.RequiredRequests(), Notes: append([]string{}, p.Notes()...),
+		RequiredN: p.RequiredN(), Notes: append([]string{}, p.Notes()...),
 	}
 	known := newSums()
 	model, err := p.modelPath(p.Model, environment(o.Env, nil))

@@ -36,13 +36,17 @@ type watchDocument struct {
 	Phase             string  `json:"phase"`
 	Running           bool    `json:"running"`
 	Ended             bool    `json:"ended"`
+	Arm               string  `json:"arm"`
+	Life              int     `json:"life"` // from 1, those made again included
+	Lives             int     `json:"lives"`
 	Requests          int     `json:"requests"`
 	Faults            int     `json:"faults"`
 	RequestsPerSecond float64 `json:"requests_per_second"`
-	BusyShare         float64 `json:"all_slots_busy_share"`
-	Verdict           string  `json:"verdict"`
-	Reason            string  `json:"reason"`
 	RequestUpper95    float64 `json:"anytime_request_upper_95"` // may be looked at at any time
+	ElapsedSeconds    float64 `json:"elapsed_seconds"`
+	LeftSeconds       float64 `json:"left_seconds"` // 0: not known
+	Verdict           string  `json:"verdict"`      // once it has ended
+	Reason            string  `json:"reason"`
 }
 
 func (a *app) runAcceptWatch(ctx context.Context, dir string, opts acceptWatchOptions) error {
@@ -93,11 +97,15 @@ func mayBeRun(dir string) error {
 
 func watched(s acceptance.Status) watchDocument {
 	d := watchDocument{
-		Phase: s.Phase, Running: s.Running, Ended: s.Closed, Requests: s.Requests, Faults: s.Faults,
-		RequestsPerSecond: s.RequestsPerSecond, BusyShare: s.BusyShare, RequestUpper95: 1,
+		Phase: s.Phase, Running: s.Running, Ended: s.Closed, Arm: s.Arm, Life: s.Life, Lives: s.Lives, Requests: s.Requests,
+		Faults: s.Faults, RequestsPerSecond: s.RequestsPerSecond, RequestUpper95: 1,
+		ElapsedSeconds: s.Elapsed.Seconds(), LeftSeconds: s.Left.Seconds(),
+	}
+	if s.Requests > 0 {
+		d.RequestUpper95 = s.Bound
 	}
 	if v := s.Verdict; v != nil {
-		d.Verdict, d.Reason, d.RequestUpper95 = v.Verdict, v.Reason, v.Bounds.AnytimeRequestUpper95
+		d.Verdict, d.Reason = v.Verdict, v.Reason
 	}
 	return d
 }
