@@ -140,6 +140,12 @@ func (l *life) put(kind string, data any, now bool) {
 
 // line takes the first line of a telling kind from the server log.
 func (l *life) line(ev engine.LogEvent) {
+	l.mu.Lock()
+	ours := l.stopped
+	l.mu.Unlock()
+	if ours && ev.Kind == engine.LogAbort && !ev.NaNAbort {
+		return // a server that is told to end twice, by us and by its front end, may abort over it
+	}
 	l.put(recordLog, logRecord{Kind: ev.Kind, NaN: ev.NaN, NaNAbort: ev.NaNAbort, Line: ev.Detail}, true)
 	l.found(l.faces.Line(ev))
 	if ev.Kind == engine.LogContext {

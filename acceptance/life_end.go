@@ -66,6 +66,7 @@ func (l *life) teardown(ctx context.Context) error {
 		}
 	default:
 	}
+	l.fail(l.log.drain()) // what it says from now on is about its end
 	l.mu.Lock()
 	l.stopped = true
 	grace := faultGrace

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/1bit-systems/pkg/acceptance/detect"
+	"github.com/1bit-systems/pkg/engine"
 )
 
 // starts lists the lives of a run.
@@ -178,5 +179,29 @@ func TestMapped(t *testing.T) {
 	}
 	if program, _ := mapped(proc, 43, p); program.Name != "" {
 		t.Errorf("a process that is gone runs %+v", program)
+	}
+}
+
+// A server that aborts because it was told to end is no fault; before that it is.
+func TestAbortAtOurEnd(t *testing.T) {
+	for stopped, want := range map[bool]string{true: "", false: whyFault} {
+		p := fakePackage(t, "works")
+		w := newWalk(RunOptions{Plan: fakePlan(t, p, "", ""), Evidence: t.TempDir(), Now: time.Now}.withDefaults(), &resolved{Arms: make([]resolvedArm, 1)}, "test", nil)
+		var err error
+		if w.ledger, err = createLedger(w.o.Evidence, time.Now); err != nil {
+			t.Fatal(err)
+		}
+		l, err := newLife(w, w.lives[0], startRecord{Arm: 1, Name: "candidate", Life: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.stopped = stopped
+		ev, ok := engine.ParseLogLine("terminate called without an active exception")
+		if !ok {
+			t.Fatal("the line is none")
+		}
+		if l.line(ev); l.reason() != want {
+			t.Errorf("told to end %v: the life ends for %q, want %q", stopped, l.reason(), want)
+		}
 	}
 }
