@@ -353,17 +353,28 @@ func TestClassification19InvalidLivesAreReplaced(t *testing.T) {
 	}
 }
 
-// 19: too many invalid lives are no accident.
+// 19: too many invalid lives are no accident. One is never too many.
 func TestClassification19ManyInvalid(t *testing.T) {
 	for _, tt := range []struct {
-		invalid int
-		want    string
-		reason  string
+		lives, invalid int
+		want           string
+		reason         string
 	}{
-		{15, Pass, "0 faults in 60 server lives"},
-		{16, Inconclusive, "16 of 76 lives were invalid"},
+		{60, 15, Pass, "0 faults in 60 server lives"},
+		{60, 16, Inconclusive, "16 of 76 lives were invalid, where one may be, and of more than one at most one in 5"},
+		{1, 1, Pass, "0 faults in 25 requests"},
+		{1, 2, Inconclusive, "2 of 3 lives were invalid"},
+		{3, 1, Pass, "0 faults in 3 server lives"},
+		{7, 2, Inconclusive, "2 of 9 lives were invalid"},
+		{8, 2, Pass, "0 faults in 8 server lives"},
 	} {
-		s := manyLives(60, 100)
+		s := manyLives(tt.lives, 100)
+		if tt.lives == 1 {
+			s.plan = strings.Replace(s.plan, "primary: arm\n", "", 1)
+		}
+		if tt.lives < 60 {
+			s.plan = strings.Replace(s.plan, "p0: 0.05", "p0: 0.96", 1)
+		}
 		for range tt.invalid {
 			l := cleanLife(25)
 			l.end.Why = whyInterrupted
