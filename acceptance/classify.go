@@ -207,7 +207,7 @@ func (a *arm) outOfRegime() (reason, detail string) {
 		if cut && w.ever > 0 {
 			return "", ""
 		}
-		if need := int64(max(1, g.NeighbourRuns)); w.units < need {
+		if need := int64(max(1, g.NeighbourWork)); w.units < need {
 			return "neighbour-no-work", fmt.Sprintf("the neighbour did %s during the load, the plan asks for %d", w, need)
 		}
 	}

@@ -537,7 +537,7 @@ func TestNeighbourWorkDuringTheLoad(t *testing.T) {
 // A fault that comes before the neighbour's work is complete is in the regime.
 func TestFaultCutsTheNeighbourShort(t *testing.T) {
 	s := oneLife()
-	s.plan = strings.Replace(s.plan, "gates: {", "gates: {neighbour_runs: 500, ", 1)
+	s.plan = strings.Replace(s.plan, "gates: {", "gates: {neighbour_work: 500, ", 1)
 	s.beside(neighbourRecord{Run: 1, StartUS: 0, EndUS: 900, Exit: exitOK, Units: 9, Unit: "tokens"})
 	s.only().cut(5)
 	s.only().face(4, detect.JSON)

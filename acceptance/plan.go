@@ -172,7 +172,7 @@ type Neighbour struct {
 type Gates struct {
 	MinLaunchesPerSlot int      `yaml:"min_launches_per_slot" json:"min_launches_per_slot"` // default 1
 	AllSlotsBusyShare  *float64 `yaml:"all_slots_busy_share" json:"all_slots_busy_share"`   // of the busy time; default 0.5
-	NeighbourRuns      int      `yaml:"neighbour_runs" json:"neighbour_runs"`               // units of its work during the load; default 1 if there is a neighbour
+	NeighbourWork      int      `yaml:"neighbour_work" json:"neighbour_work"`               // units of its work during the load; default 1 if there is a neighbour
 	GTTUsedGiB         *Band    `yaml:"gtt_used_gib" json:"gtt_used_gib"`                   // GTT in use at the first request; default: no gate
 	EvictedMS          int64    `yaml:"evicted_ms" json:"evicted_ms"`                       // least time that queues of the server were evicted; 0: no gate
 	MemAvailableGiB    float64  `yaml:"mem_available_gib" json:"mem_available_gib"`         // least at the first request; 0: no gate
@@ -287,7 +287,7 @@ func (p *Plan) setDefaults() {
 	p.Load.setDefaults(p.Server.Parallel)
 	p.Neighbour.setDefaults(p.Model)
 	if n := p.Neighbour; n != nil && n.Kind != neighbour.None {
-		set(&p.Gates.NeighbourRuns, 1)
+		set(&p.Gates.NeighbourWork, 1)
 	}
 	set(&p.Gates.MinLaunchesPerSlot, 1)
 	setTo(&p.Gates.AllSlotsBusyShare, 0.5)

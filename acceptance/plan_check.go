@@ -147,7 +147,7 @@ func (g Gates) checks() []check {
 	return []check{
 		{"min_launches_per_slot", g.MinLaunchesPerSlot < 1, "must be 1 or more"},
 		{"all_slots_busy_share", !(*g.AllSlotsBusyShare > 0 && *g.AllSlotsBusyShare <= 1), "must be more than 0 and at most 1"},
-		{"neighbour_runs", g.NeighbourRuns < 0, "must be 1 or more"},
+		{"neighbour_work", g.NeighbourWork < 0, "must be 1 or more"},
 		{"gtt_used_gib", !g.GTTUsedGiB.valid(), "must have 0 <= min < max"},
 		{"evicted_ms", g.EvictedMS < 0, "must be more than 0"},
 		{"mem_available_gib", !(g.MemAvailableGiB >= 0 && g.MemAvailableGiB <= maxGiB), "must be more than 0"},

@@ -75,9 +75,9 @@ func (p *Plan) life(arm, n int) PlannedLife {
 		l.Neighbour = nil
 	}
 	if l.Neighbour == nil {
-		l.Gates.NeighbourRuns = 0
+		l.Gates.NeighbourWork = 0
 	} else {
-		set(&l.Gates.NeighbourRuns, 1)
+		set(&l.Gates.NeighbourWork, 1)
 	}
 	each := l.Load.Requests
 	if each == 0 {

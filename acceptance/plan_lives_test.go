@@ -34,7 +34,7 @@ arms:
 	if fmt.Sprint(first.Server.Flags) != "[-t 1 -fa off]" || first.Server.Env["A"]+first.Server.Env["B"] != "13" || p.Server.Env["B"] != "2" {
 		t.Errorf("main: %+v", first.Server)
 	}
-	if first.Neighbour == nil || first.Gates.NeighbourRuns != 1 || alone.Neighbour != nil || alone.Gates.NeighbourRuns != 0 {
+	if first.Neighbour == nil || first.Gates.NeighbourWork != 1 || alone.Neighbour != nil || alone.Gates.NeighbourWork != 0 {
 		t.Errorf("neighbours: %+v, %+v", first.Neighbour, alone.Neighbour)
 	}
 	if one.Server.Parallel != 1 || one.Load.InFlight != 1 || one.Load.Requests != 0 || time.Duration(one.Load.Duration) != 5*time.Minute {

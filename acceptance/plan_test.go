@@ -14,7 +14,7 @@ func TestPlanDefaults(t *testing.T) {
 	p := testPlan(t, "load: {duration: 4h}\nneighbour: {}\n")
 	if p.Server.Parallel != 4 || !*p.Server.KVUnified || p.Server.Ctx != 8192 || p.Load.InFlight != 4 || p.Load.Prompts != PromptsUnique ||
 		time.Duration(p.Load.Duration) != 4*time.Hour || *p.Load.LogprobsShare != 1 || p.Neighbour.Kind != "bench" ||
-		p.Neighbour.Model != "m.gguf" || p.Gates.NeighbourRuns != 1 || *p.Gates.AllSlotsBusyShare != 0.5 || p.Confidence != 0.95 || !*p.FinalProbe {
+		p.Neighbour.Model != "m.gguf" || p.Gates.NeighbourWork != 1 || *p.Gates.AllSlotsBusyShare != 0.5 || p.Confidence != 0.95 || !*p.FinalProbe {
 		t.Errorf("%+v", p)
 	}
 	if p.RequiredN() != 59 {
@@ -53,7 +53,7 @@ func TestPlanRefusals(t *testing.T) {
 		{head + "load: {requests: 5}\nserver:\n  env: {'A B': x}\n", `line 6: server.env: "A B" is no variable`},
 		{head + "load: {requests: 5}\nneighbour:\n  args: [-o, json]\n", "line 6: neighbour.args"},
 		{head + "load: {requests: 5}\nneighbour:\n  kind: nonsense\n", "line 6: neighbour.kind"},
-		{head + "load: {requests: 5}\ngates:\n  neighbour_runs: 2\n", "line 6: gates.neighbour_runs: the plan has no neighbour"},
+		{head + "load: {requests: 5}\ngates:\n  neighbour_work: 2\n", "line 6: gates.neighbour_work: the plan has no neighbour"},
 		{head + "load: {requests: 5}\ngates:\n  gtt_used_gib: {min: 110, max: 95}\n", "line 6: gates.gtt_used_gib"},
 		{head + "load: {requests: 5}\ngates:\n  all_slots_busy_share: 0\n", "line 6: gates.all_slots_busy_share"},
 		{head + "load: {requests: 5}\nprimary: arm\n", "line 5: primary: must be request or hour: one server life"},

@@ -207,7 +207,7 @@ type neighbourRecord struct {
 	Tokens  int64  `json:"tokens"`
 
 	Units    int64    `json:"units"`              // of proven work, in the kind's own unit
-	Unit     string   `json:"unit,omitempty"`     // tokens, requests, tests, GiB written, lines, runs
+	Unit     string   `json:"unit,omitempty"`     // tokens, requests, tests, MiB written, lines, runs
 	Findings []string `json:"findings,omitempty"` // what went wrong in it; never the candidate's
 }
 
