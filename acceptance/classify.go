@@ -200,15 +200,15 @@ func (a *arm) outOfRegime() (reason, detail string) {
 		return "", ""
 	}
 	if a.plan.Neighbour != nil {
-		if n := a.end.Neighbour; n != nil && n.Died != "" {
+		n := a.end.beside()
+		if n.Died != "" {
 			return "neighbour-died", n.Died
 		}
-		w := a.beside.work(a.end)
-		if cut && w.ever > 0 {
+		if cut && max(n.Units, a.beside.ever) > 0 {
 			return "", ""
 		}
-		if need := int64(max(1, g.NeighbourWork)); w.units < need {
-			return "neighbour-no-work", fmt.Sprintf("the neighbour did %s during the load, the plan asks for %d", w, need)
+		if need := int64(max(1, g.NeighbourWork)); n.Units < need {
+			return "neighbour-no-work", fmt.Sprintf("the neighbour did %s during the load, the plan asks for %d", n, need)
 		}
 	}
 	if least := g.EvictedMS; least > 0 && !cut {

@@ -44,13 +44,14 @@ func (t *tally) addNeighbour(a *arm) {
 	if n.Kind != plan.Kind {
 		n.Kind = "several"
 	}
-	w := a.beside.work(a.end)
-	n.Runs += w.runs
-	n.FailedRuns += w.failed
-	if n.Unit = cmp.Or(n.Unit, w.unit); w.unit == n.Unit {
-		n.Units += w.units
+	w := a.end.beside()
+	n.Runs += w.Runs
+	n.FailedRuns += w.Failed
+	n.Units += w.Units
+	if unit := cmp.Or(w.Unit, a.beside.unit); unit != cmp.Or(n.Unit, unit) {
+		n.Unit = "units"
 	} else {
-		n.Units, n.Unit = n.Units+w.units, "units"
+		n.Unit = unit
 	}
 	if n.Unit == "tokens" || n.Unit == "" {
 		n.Tokens = n.Units
@@ -60,11 +61,9 @@ func (t *tally) addNeighbour(a *arm) {
 			n.Findings = append(n.Findings, f)
 		}
 	}
-	if s := a.end.Neighbour; s != nil {
-		n.Died = cmp.Or(n.Died, s.Died)
-		if a.end.LoadUS > 0 {
-			n.AliveShare = min(n.AliveShare, float64(s.AliveUS)/float64(a.end.LoadUS))
-		}
+	n.Died = cmp.Or(n.Died, w.Died)
+	if a.end.Neighbour != nil && a.end.LoadUS > 0 {
+		n.AliveShare = min(n.AliveShare, float64(w.AliveUS)/float64(a.end.LoadUS))
 	}
 }
 

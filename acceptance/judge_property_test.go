@@ -52,12 +52,12 @@ func randomStory(r *rand.Rand) *story {
 }
 
 func atWork(r *rand.Rand, l *lifeStory) {
+	var runs []neighbourRecord
 	for i := range 1 + r.IntN(3) {
 		from := int64(r.IntN(50e6))
-		l.more = append(l.more, entry{recordNeighbour, neighbourRecord{
-			Run: i + 1, StartUS: from, EndUS: from + 5e6, Exit: exitOK, Units: 1000, Unit: "tokens",
-		}})
+		runs = append(runs, neighbourRecord{Run: i + 1, StartUS: from, EndUS: from + 5e6, Exit: exitOK, Units: 1000, Unit: "tokens"})
 	}
+	l.beside(runs...)
 }
 
 // spoil makes a life invalid or out of regime.

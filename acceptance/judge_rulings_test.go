@@ -356,7 +356,7 @@ func fiveLives() *story {
 		l := cleanLife(60)
 		l.start.Planned, l.start.Life = arm.planned, arm.life
 		if arm.planned == 0 || arm.planned == 2 {
-			l.more = append(l.more, entry{recordNeighbour, neighbourRecord{Run: 1, StartUS: 1000, EndUS: 60e6, Exit: exitStopped, Units: 127, Unit: "requests"}})
+			l.beside(neighbourRecord{Run: 1, StartUS: 1000, EndUS: 60e6, Exit: exitStopped, Units: 127, Unit: "requests"})
 		}
 		s.lives = append(s.lives, l)
 	}
@@ -385,7 +385,7 @@ func TestRuling9OnlyCandidatesCount(t *testing.T) {
 	}
 
 	s := fiveLives()
-	s.lives[0].more = nil
+	s.lives[0].more, s.lives[0].end.Neighbour = nil, nil
 	want(t, s.verdict(t), Inconclusive, "only 4 of 5 lives are evidence; arm 1: out-of-regime(neighbour-no-work)")
 
 	s = fiveLives()
@@ -513,23 +513,27 @@ func TestResumedRun(t *testing.T) {
 	}
 }
 
-// What the neighbour did before the load proves nothing about it, and of a run
-// that reaches over its beginning only a part counts.
+// What the neighbour did before the load, or only after it, proves nothing about
+// it: the runner's account of the load alone counts, however long the runs were.
 func TestNeighbourWorkDuringTheLoad(t *testing.T) {
 	for name, tt := range map[string]struct {
-		from, to int64
-		want     string
+		during neighbourSummary
+		want   string
 	}{
-		"before": {0, 1000, "out-of-regime(neighbour-no-work): the neighbour did 0 tokens"},
-		"during": {2000, 3000, "0 faults"},
-		"across": {500, 1500, "0 faults"},
-		"barely": {0, 1010, "out-of-regime(neighbour-no-work): the neighbour did 0 tokens"},
-		"after":  {60e6 + 1000, 61e6, "out-of-regime(neighbour-no-work)"},
+		"none":    {neighbourSummary{AliveUS: 60e6}, "out-of-regime(neighbour-no-work): the neighbour did 0 units of work in 0 runs"},
+		"too few": {neighbourSummary{Units: 4, Unit: "tokens", Runs: 1}, "out-of-regime(neighbour-no-work): the neighbour did 4 tokens in 1 runs during the load, the plan asks for 5"},
+		"enough":  {neighbourSummary{Units: 5, Unit: "tokens", Runs: 1}, "0 faults"},
 	} {
 		s := oneLife()
-		s.beside(neighbourRecord{Run: 1, StartUS: tt.from, EndUS: tt.to, Exit: exitOK, Units: 9, Unit: "tokens"})
-		if v := s.verdict(t); !strings.HasPrefix(v.Reason, tt.want) {
+		s.plan = strings.Replace(s.plan, "gates: {", "gates: {neighbour_work: 5, ", 1)
+		s.beside(neighbourRecord{Run: 1, StartUS: 0, EndUS: 60e6 + 900, Exit: exitStopped, Units: 900, Unit: "tokens"})
+		s.only().end.Neighbour = &tt.during
+		v := s.verdict(t)
+		if !strings.HasPrefix(v.Reason, tt.want) {
 			t.Errorf("%s: %s", name, v.Reason)
+		}
+		if got := v.Exposure.Neighbour; got.Units != tt.during.Units || got.Unit != "tokens" || v.Rows[0].Neighbour != fmt.Sprintf("ops, %d tokens", got.Units) {
+			t.Errorf("%s: %+v, %q", name, got, v.Rows[0].Neighbour)
 		}
 	}
 }
@@ -546,7 +550,7 @@ func TestFaultCutsTheNeighbourShort(t *testing.T) {
 	if v.ArmStates[0].OutOfRegime {
 		t.Errorf("%+v", v.ArmStates[0])
 	}
-	s.only().more = nil
+	s.only().more, s.only().end.Neighbour = nil, nil
 	if v := s.verdict(t); !v.ArmStates[0].OutOfRegime {
 		t.Errorf("without any neighbour: %+v", v.ArmStates[0])
 	}

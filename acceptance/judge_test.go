@@ -26,8 +26,27 @@ func logged(kind engine.LogKind, nanAbort bool) entry {
 // beside adds a neighbour to a life, and to the plan.
 func (s *story) beside(runs ...neighbourRecord) {
 	s.plan += "neighbour: {kind: ops}\n"
+	s.only().beside(runs...)
+}
+
+// beside adds runs of a neighbour that prove their work when they end.
+func (l *lifeStory) beside(runs ...neighbourRecord) {
+	var sum neighbourSummary
 	for _, r := range runs {
-		s.only().more = append(s.only().more, entry{recordNeighbour, r})
+		l.more = append(l.more, entry{recordNeighbour, r})
+		if l.end == nil || r.EndUS <= l.end.LoadFromUS || r.EndUS > l.end.LoadFromUS+l.end.LoadUS {
+			continue
+		}
+		if sum.Unit = r.Unit; r.Units > 0 {
+			sum.Units, sum.Runs = sum.Units+r.Units, sum.Runs+1
+		}
+		if r.Exit != exitOK && r.Exit != exitStopped {
+			sum.Failed++
+		}
+	}
+	if l.end != nil {
+		sum.AliveUS = l.end.LoadUS
+		l.end.Neighbour = &sum
 	}
 }
 
@@ -110,7 +129,7 @@ func TestClassificationOfOneLife(t *testing.T) {
 		}, Pass, "0 faults", false},
 		{"14 the neighbour fails without work", func(s *story, l *lifeStory) {
 			s.beside(neighbourRecord{Run: 1, StartUS: 1000, EndUS: 9000, Exit: "exit status 1"})
-		}, Inconclusive, "out-of-regime(neighbour-no-work): the neighbour did 0 units of work in 0 whole runs during the load, the plan asks for 1", false},
+		}, Inconclusive, "out-of-regime(neighbour-no-work): the neighbour did 0 units of work in 0 runs during the load, the plan asks for 1", false},
 		{"14 the neighbour was given up", func(s *story, l *lifeStory) {
 			s.beside(neighbourRecord{Run: 1, StartUS: 1000, EndUS: 9000, Exit: exitOK, Units: 40})
 			l.end.Neighbour = &neighbourSummary{Died: "exit status 1, three times"}
@@ -277,7 +296,7 @@ func TestClassification14NeighbourHasItsOwnTable(t *testing.T) {
 	v := s.verdict(t)
 	want(t, v, Pass, "0 faults")
 	got := v.Exposure.Neighbour
-	if got == nil || got.Kind != neighbour.Ops || got.Units != 81 || got.Unit != "tests" || got.Runs != 1 || got.FailedRuns != 1 || !slices.Equal(got.Findings, []string{"NaN at index 3"}) {
+	if got == nil || got.Kind != neighbour.Ops || got.Units != 81 || got.Unit != "tests" || got.Runs != 2 || got.FailedRuns != 1 || !slices.Equal(got.Findings, []string{"NaN at index 3"}) {
 		t.Errorf("%+v", got)
 	}
 	if len(v.Faults) != 0 {

@@ -131,7 +131,7 @@ func (l *life) close(ctx context.Context, trouble error) {
 	rec.LoadFromUS, rec.LoadUS = from, max(0, to-from)
 	if l.other != nil {
 		s := l.other.Summary(from, to)
-		rec.Neighbour = &neighbourSummary{Died: s.Died, AliveUS: s.AliveUS}
+		rec.Neighbour = &neighbourSummary{Units: s.Units, Unit: s.Unit, Runs: s.Runs, Failed: s.Failed, Died: s.Died, AliveUS: s.AliveUS}
 	}
 	rec.GTTAfterGiB = readHostFacts(l.o.Root).GTTUsedGiB
 	l.measured(&rec)

@@ -255,6 +255,13 @@ const (
 )
 
 type neighbourSummary struct {
+// neighbourSummary is what the neighbour did between the load's first moment and
+// its last. Work counts when it is proven: what was done before and what was
+// still under way is in no unit.
 	Died    string `json:"died,omitempty"` // why it was given up
-	AliveUS int64  `json:"alive_us"`       // of the load
+	Units   int64  `json:"units"`
+	Unit    string `json:"unit,omitempty"`
+	Runs    int    `json:"runs"`           // that proved work
+	Failed  int    `json:"failed"`         // that failed
+	AliveUS int64  `json:"alive_us"`
 }

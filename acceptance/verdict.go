@@ -244,9 +244,9 @@ type Selected struct {
 // of the candidate.
 type NeighbourExposure struct {
 	Kind       string   `json:"kind"`
-	Runs       int      `json:"runs"` // finished within the load
+	Runs       int      `json:"runs"` // that proved work during the load
 	FailedRuns int      `json:"failed_runs"`
-	Units      int64    `json:"units"` // of work that its output proves
+	Units      int64    `json:"units"` // of work that was proven during the load
 	Unit       string   `json:"unit"`
 	Tokens     int64    `json:"tokens"`      // the units, if they are tokens
 	AliveShare float64  `json:"alive_share"` // of the load, in the life with the least
