@@ -145,6 +145,9 @@ func (a *arm) fault(episode []*trace) Fault {
 			f.Request, f.Slot = t.request, t.slot
 		}
 	}
+	if a.end != nil {
+		f.Tasks = append(f.Tasks, a.end.Tasks...)
+	}
 	if len(episode) > 1 {
 		for _, t := range episode[1:] {
 			f.Detail += fmt.Sprintf("; %s: %s", t.face, t.detail)
@@ -157,7 +160,7 @@ func (a *arm) fault(episode []*trace) Fault {
 func (a *arm) tell(t *trace) Fault {
 	return Fault{
 		Face: t.face, Arm: a.start.Arm, Request: t.request, Slot: t.slot, At: t.first, Detail: t.detail, Excerpt: t.excerpt,
-		BySlot: map[int]int{}, Traces: []Trace{},
+		BySlot: map[int]int{}, Traces: []Trace{}, Tasks: []SlotTask{},
 	}
 }
 

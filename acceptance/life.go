@@ -43,6 +43,7 @@ type life struct {
 	table     *faceTable // what the plan makes of them
 	host      *hostWatch
 	answers   *answers.Writer
+	replies   lastReplies
 	maker     *prompter
 	sentinels Sentinels
 	known     map[int]*engine.Answer // of the sentinels on the quiet server, by index

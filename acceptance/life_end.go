@@ -135,6 +135,9 @@ func (l *life) close(ctx context.Context, trouble error) {
 	}
 	rec.GTTAfterGiB = readHostFacts(l.o.Root).GTTUsedGiB
 	l.measured(&rec)
+	if rec.Why == whyFault {
+		rec.Tasks = l.replies.join(l.log.lastTasks())
+	}
 	if trouble != nil {
 		rec.Teardown = trouble.Error()
 	}

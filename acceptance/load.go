@@ -116,6 +116,7 @@ func (l *life) request(ctx context.Context, worker int, intended int64, pr promp
 	}
 	telling := slices.ContainsFunc(rec.Findings, func(f detect.Finding) bool { return f.Grade != detect.Warning })
 	l.put(recordRequest, rec, telling)
+	l.replies.add(&rec, telling)
 	l.count(1, 0)
 	if telling && a != nil {
 		l.keep(fmt.Sprintf("request-%06d", pr.ID), a.Raw)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type logWatch struct {
 	reader engine.LogReader
 	slots  *slotLog
 	joiner engine.Joiner
+	tasks  []engine.Task // the last ones
 	places engine.Placement
 	lines  map[engine.LogKind]int
 	tell   string // the last line that tells of trouble
@@ -47,7 +49,10 @@ func newLogWatch(path string, parallel int, now func() int64, line func(engine.L
 		path: path, line: line, now: now, start: now(), slots: newSlotLog(parallel),
 		lines: map[engine.LogKind]int{}, sum: sha256.New(),
 	}
-	w.joiner.Done = func(t engine.Task) { w.slots.task(t) }
+	w.joiner.Done = func(t engine.Task) {
+		w.slots.task(t)
+		w.tasks = append(last(w.tasks), t)
+	}
 	return w
 }
 
@@ -159,6 +164,14 @@ func (w *logWatch) shape() shape {
 	s.Launches = maps.Clone(w.slots.shape.Launches)
 	s.LCP -= w.slots.exempted()
 	return s
+}
+
+// lastTasks gives the last tasks, those that are not over included.
+func (w *logWatch) lastTasks() []engine.Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.joiner.Flush()
+	return slices.Clone(w.tasks)
 }
 
 // busyShare is that of the account so far.

@@ -224,7 +224,8 @@ type endRecord struct {
 	Shape           shape                  `json:"shape"`
 	LogLines        map[engine.LogKind]int `json:"log_lines"`
 	ServerLogSHA256 string                 `json:"server_log_sha256"`
-	Teardown        string                 `json:"teardown"` // "" or what is left
+	Teardown        string                 `json:"teardown"`        // "" or what is left
+	Tasks           []SlotTask             `json:"tasks,omitempty"` // of a life that ended with a fault
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
 
 	EvictedMS       *int64   `json:"evicted_ms"` // of the server's queues during the load; nil: no sensor
@@ -254,14 +255,14 @@ const (
 	exitStopped = "stopped" // by the runner, at the end of the load
 )
 
-type neighbourSummary struct {
 // neighbourSummary is what the neighbour did between the load's first moment and
 // its last. Work counts when it is proven: what was done before and what was
 // still under way is in no unit.
-	Died    string `json:"died,omitempty"` // why it was given up
+type neighbourSummary struct {
 	Units   int64  `json:"units"`
 	Unit    string `json:"unit,omitempty"`
 	Runs    int    `json:"runs"`           // that proved work
 	Failed  int    `json:"failed"`         // that failed
+	Died    string `json:"died,omitempty"` // why it was given up
 	AliveUS int64  `json:"alive_us"`
 }

@@ -66,6 +66,7 @@ type Fault struct {
 	BySlot        map[int]int `json:"by_slot"`        // those, by the slot that they were seen on
 	AfterRequests *int        `json:"after_requests"` // that had ended in the life, the faulted one included
 	Traces        []Trace     `json:"traces"`         // every face that showed it
+	Tasks         []SlotTask  `json:"tasks"`          // what the slots did at the end of the life, as the log tells
 }
 
 // A Trace is one face of a fault.

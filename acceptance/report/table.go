@@ -29,7 +29,7 @@ func (t table) Headed() bool { return strings.Join(t.Head, "") != "" }
 // tables lists all tables but those that the page shows as pictures, in their
 // order.
 func (r *Report) tables() []table {
-	all := []table{r.arms(), r.bounds(), r.exposure(), r.faces(), r.faults(), r.neighbours(), r.lives(), r.fisher(), r.identities(), r.host()}
+	all := []table{r.arms(), r.bounds(), r.exposure(), r.faces(), r.faults(), r.slotTasks(), r.neighbours(), r.lives(), r.fisher(), r.identities(), r.host()}
 	for _, t := range all {
 		for _, row := range t.Rows {
 			for i := range row {
@@ -163,6 +163,37 @@ func (r *Report) faults() table {
 }
 
 const mostFaults = 100
+
+// slotTasks tells what every slot did when a life ended with a fault.
+func (r *Report) slotTasks() table {
+	t := table{
+		Title: "What the slots did", Note: "At the end of each life with a fault, joined from the server's log and the wire. Where a fault was seen need not be where it came from.",
+		Head:   []string{"arm", "slot", "task", "request", "selected", "state", "prompt", "generated", "graphs reused", "by the log's clock"},
+		Number: []bool{0: true, 1: true, 2: true, 3: true, 6: true, 7: true, 8: true, 9: false},
+	}
+	for _, f := range r.verdict.Faults[:min(len(r.verdict.Faults), mostFaults/10)] {
+		for _, s := range f.Tasks {
+			state, how := "over", strings.ToUpper(or(s.Selected, "unknown"))
+			switch {
+			case s.Faulted:
+				state = "faulted"
+			case s.Running:
+				state = "running"
+			}
+			if s.NeverUsed {
+				how += ", never used before"
+			}
+			from, to := time.Duration(s.FromUS)*time.Microsecond, time.Duration(s.ToUS)*time.Microsecond
+			when := from.Round(time.Millisecond).String()
+			if !s.Running {
+				when += " to " + to.Round(time.Millisecond).String()
+			}
+			t.Rows = append(t.Rows, []string{fmt.Sprint(f.Arm), fmt.Sprint(s.Slot), fmt.Sprint(s.Task), number(s.Request), how, state,
+				fmt.Sprint(s.PromptTokens), fmt.Sprint(s.Tokens), fmt.Sprint(s.GraphsReused), when})
+		}
+	}
+	return t
+}
 
 func (r *Report) neighbours() table {
 	t := table{
