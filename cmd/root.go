@@ -59,7 +59,7 @@ func newAcceptCommand(a *app) *cobra.Command {
 	c := group("accept", "Soak a package and judge it")
 	c.AddCommand(
 		newAcceptPlanCommand(a), newAcceptRunCommand(a), newAcceptResumeCommand(a), newAcceptWatchCommand(a),
-		newAcceptVerdictCommand(a), newAcceptReportCommand(a),
+		newAcceptVerdictCommand(a), newAcceptAuditCommand(a), newAcceptReportCommand(a),
 	)
 	return c
 }
