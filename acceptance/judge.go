@@ -87,7 +87,7 @@ type judging struct {
 	states []ArmState
 	done   map[lifeKey]ArmState // what there is as evidence of each planned life
 	arms   ArmCounts            // of the package
-	all    ArmCounts            // attempts of every role
+	tried  map[string]ArmCounts // attempts, by role
 	asked  int                  // requests of the package
 	faults []Fault
 	rows   []*rowTally
@@ -115,7 +115,7 @@ func (p *pair) shown() *tally {
 func newJudging(p *Plan, planFile, resolved string) *judging {
 	j := &judging{
 		plan: p, faces: newFaceTable(p), lives: map[lifeKey]PlannedLife{}, planFile: planFile, resolved: resolved,
-		done: map[lifeKey]ArmState{}, groups: map[string]*pair{},
+		done: map[lifeKey]ArmState{}, tried: map[string]ArmCounts{}, groups: map[string]*pair{},
 	}
 	for _, role := range []string{RoleCandidate, RoleControl, RoleBaseline} {
 		j.groups[role] = newPair()
@@ -227,7 +227,9 @@ func (j *judging) endLife() {
 	key := lifeKey{a.start.Planned, a.start.Life}
 	s.Counts = j.counts(key, &s)
 	j.states = append(j.states, s)
-	j.all.add(s)
+	tried := j.tried[s.Role]
+	tried.add(s)
+	j.tried[s.Role] = tried
 	if s.Role != RoleBaseline {
 		j.arms.add(s)
 		j.asked += s.Requests

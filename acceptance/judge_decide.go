@@ -92,9 +92,11 @@ func (j *judging) decide(s *ledgerSummary, v *Verdict) (verdict, reason string) 
 	if why := j.lacking(); why != "" {
 		return Inconclusive, why
 	}
-	if n, all := j.all.Invalid, j.all.attempts(); n > oneInvalid && n*mostInvalid > all {
-		return Inconclusive, fmt.Sprintf("%d of %d lives were invalid, where one may be, and of more than one at most one in %d: the conditions were not under control",
-			n, all, mostInvalid)
+	if why := j.outOfControl(); why != "" {
+		return Inconclusive, why
+	}
+	if why := j.blind(); why != "" {
+		return Inconclusive, why
 	}
 	for _, f := range j.faces.infos {
 		if why := j.unseen(f); why != "" && j.plan.Faces[f.Name] == string(detect.Gate) {
@@ -111,6 +113,33 @@ func (j *judging) decide(s *ledgerSummary, v *Verdict) (verdict, reason string) 
 	}
 	return Pass, fmt.Sprintf("0 faults in %s: the rate is at most %.6f per %s at %g %% confidence, the plan asks for %g",
 		amount(p.Primary, b.PrimaryN), b.PrimaryUpper, unitOf(p.Primary), 100*p.Confidence, p.P0)
+}
+
+// outOfControl says that too many lives were invalid, "" if not. Each role is
+// looked at by itself: lives of another one prove nothing about these.
+func (j *judging) outOfControl() string {
+	for _, role := range []string{RoleCandidate, RoleControl, RoleBaseline} {
+		if n, all := j.tried[role].Invalid, j.tried[role].attempts(); n > oneInvalid && n*mostInvalid > all {
+			return fmt.Sprintf("%d of %d lives were invalid (%s), where one may be, and of more than one at most one in %d: the conditions were not under control",
+				n, all, role, mostInvalid)
+		}
+	}
+	return ""
+}
+
+// blind names a face that gates and that no request of the lives that count
+// could have shown, and says so if no face gates at all; "" if neither.
+func (j *judging) blind() string {
+	if !slices.Contains(j.faces.settings, detect.Gate) {
+		return "no face of fault gates: nothing could have failed this run"
+	}
+	t := j.groups[RoleCandidate].counted
+	for i, f := range j.faces.infos {
+		if j.faces.gating.has(i) && t.all.of(j.faces, i) == 0 {
+			return fmt.Sprintf("the plan gates on %s, and no request could have shown it", f.Name)
+		}
+	}
+	return ""
 }
 
 // told is the sentence for a state.

@@ -126,6 +126,53 @@ func TestRuling2BlindRequests(t *testing.T) {
 	}
 }
 
+// Ruling 2: lives and hours are bounded by those lives alone in which every face
+// that gates could have been seen.
+func TestRuling2BlindLives(t *testing.T) {
+	blind := func(s *story, lives ...int) {
+		for _, i := range lives {
+			for k := range s.lives[i].requests {
+				s.lives[i].requests[k].ProbsAsked, s.lives[i].requests[k].Observed = false, 0
+			}
+		}
+	}
+	s := manyLives(3, 4)
+	s.plan = strings.Replace(s.plan, "p0: 0.05", "p0: 0.64", 1) // needs 3 lives
+	want(t, s.verdict(t), Pass, "0 faults in 3 server lives")
+	blind(s, 1)
+	v := s.verdict(t)
+	want(t, v, Inconclusive, "no fault seen, but the bound at 2 server lives is 0.776393 > p0 0.64")
+	if v.Arms.Clean != 3 || v.Bounds.PrimaryN != 2 {
+		t.Errorf("%+v, %v", v.Arms, v.Bounds.PrimaryN)
+	}
+	s.plan = strings.NewReplacer("primary: arm", "primary: hour", "p0: 0.64", "p0: 61").Replace(s.plan) // needs 3 minutes
+	want(t, s.verdict(t), Inconclusive, "no fault seen, but the bound at 0.03 hours of load")
+	blind(s, 0, 2)
+	want(t, s.verdict(t), Inconclusive, "the plan gates on nan-wire, and no request could have shown it")
+	// Where the log-probabilities are not what the plan gates on, they are not needed.
+	s.plan += "faces: {nan-wire: off}\n"
+	want(t, s.verdict(t), Pass, "0 faults in 0.05 hours of load")
+}
+
+// Ruling 2: a plan under which nothing gates can show nothing.
+func TestRuling2NothingGates(t *testing.T) {
+	s := manyLives(3, 4)
+	s.plan = strings.Replace(s.plan, "p0: 0.05", "p0: 0.64", 1)
+	var off []string
+	for _, f := range detect.Faces() {
+		off = append(off, f.Name+": off")
+	}
+	s.plan += "faces: {" + strings.Join(off, ", ") + "}\n"
+	want(t, s.verdict(t), Inconclusive, "no face of fault gates")
+	p, err := parsePlan([]byte(s.plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := p.Notes(); len(notes) == 0 || !strings.HasPrefix(notes[0], "cannot pass: no face of fault gates") {
+		t.Errorf("%q", notes)
+	}
+}
+
 // Ruling 2: what is off is not looked for, and what is reported does not fail.
 func TestRuling2Settings(t *testing.T) {
 	for setting, tt := range map[string]struct {

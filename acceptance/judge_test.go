@@ -192,7 +192,18 @@ func TestClassificationOfOneLife(t *testing.T) {
 			l.end.Why = whyPlan
 		}, Inconclusive, "invalid(plan): Context size", false},
 		{"port taken", func(s *story, l *lifeStory) { l.cut(0); l.startup = startupRecord{Problem: "exit", PortTaken: true} }, Inconclusive, "invalid(port-taken)", false},
-		{"killed for memory at load", func(s *story, l *lifeStory) { l.cut(0); l.startup = startupRecord{Problem: "exit", OOMKilled: true} }, Inconclusive, "invalid(oom-kill)", false},
+		{"killed for memory at load", func(s *story, l *lifeStory) {
+			l.cut(0)
+			l.startup = startupRecord{Problem: "exit", OOMKilled: true, Signal: int(unix.SIGKILL)}
+		}, Inconclusive, "invalid(oom-kill)", false},
+		{"SIGSEGV at load while the kernel killed for memory", func(s *story, l *lifeStory) {
+			l.cut(0)
+			l.startup = startupRecord{Problem: "exit", OOMKilled: true, Signal: int(unix.SIGSEGV)}
+		}, Fail, "fault(startup)", false},
+		{"hang at load while the kernel killed for memory", func(s *story, l *lifeStory) {
+			l.cut(0)
+			l.startup = startupRecord{Problem: "deadline", OOMKilled: true}
+		}, Fail, "fault(startup)", false},
 		{"exit at load", func(s *story, l *lifeStory) { l.cut(0); l.startup = startupRecord{Problem: "exit"} }, Fail, "fault(startup)", false},
 		{"hang at load", func(s *story, l *lifeStory) { l.cut(0); l.startup = startupRecord{Problem: "deadline"} }, Fail, "fault(startup)", false},
 		{"another device, which is a fault", func(s *story, l *lifeStory) { l.cut(0); l.find(detect.Device) }, Fail, "fault(device)", false},
@@ -380,7 +391,7 @@ func TestClassification19ManyInvalid(t *testing.T) {
 		reason         string
 	}{
 		{60, 15, Pass, "0 faults in 60 server lives"},
-		{60, 16, Inconclusive, "16 of 76 lives were invalid, where one may be, and of more than one at most one in 5"},
+		{60, 16, Inconclusive, "16 of 76 lives were invalid (candidate), where one may be, and of more than one at most one in 5"},
 		{1, 1, Pass, "0 faults in 25 requests"},
 		{1, 2, Inconclusive, "2 of 3 lives were invalid"},
 		{3, 1, Pass, "0 faults in 3 server lives"},
@@ -401,6 +412,24 @@ func TestClassification19ManyInvalid(t *testing.T) {
 		}
 		want(t, s.verdict(t), tt.want, tt.reason)
 	}
+}
+
+// 19: lives of a baseline do not make up for invalid ones of the candidate.
+func TestClassification19BaselineDoesNotDilute(t *testing.T) {
+	s := manyLives(3, 40)
+	s.plan = strings.NewReplacer("p0: 0.05", "p0: 0.64", "lives: 3}", "lives: 3}, {name: old, role: baseline, lives: 12}").Replace(s.plan)
+	for i := range 12 {
+		l := cleanLife(25)
+		l.start.Planned, l.start.Life = 1, i+1
+		s.lives = append(s.lives, l)
+	}
+	want(t, s.verdict(t), Pass, "0 faults in 3 server lives")
+	for range 3 {
+		l := cleanLife(25)
+		l.end.Why = whyInterrupted
+		s.lives = append([]*lifeStory{l}, s.lives...)
+	}
+	want(t, s.verdict(t), Inconclusive, "3 of 6 lives were invalid (candidate)")
 }
 
 // 20: N is reached or it is not.

@@ -11,9 +11,11 @@ import (
 // A tally adds up the lives of one condition, or of all that count.
 type tally struct {
 	lives   int // that are evidence
+	seeing  int // of those, in which every request's face that gates could have shown, or one did
 	faulted int // of those, with a fault
 	k       int // faulted requests; a fault without a request of its own is at least one
 	loadUS  int64
+	seenUS  int64 // of it, in lives that were seeing
 
 	all       chances
 	bins      map[int]*chances
@@ -54,6 +56,13 @@ func newTally() *tally {
 // add takes one life that has ended, or never will.
 func (t *tally) add(a *arm, s ArmState) {
 	q := &a.requests
+	seeing := s.evidence() && (s.State == stateFault || a.seeing())
+	if seeing {
+		t.seeing++
+		if a.end != nil {
+			t.seenUS += a.end.LoadUS
+		}
+	}
 	if s.evidence() {
 		t.lives++
 		if s.State == stateFault {
@@ -183,12 +192,20 @@ const (
 )
 
 // hours of load. A life's clock counts µs, so no load is less than one of them.
-func (t *tally) hours() float64 { return float64(max(1, t.loadUS)) / usPerHour }
+func (t *tally) hours() float64 { return float64(max(1, t.seenUS)) / usPerHour }
+
+// seeing tells whether every face that gates on requests could have shown on one
+// of this life's. A life that could not show a fault says nothing about its
+// rate, however long it was. Without such a face the server's own end is what
+// is looked for, and every life would have shown that.
+func (a *arm) seeing() bool {
+	return a.faces.gating == 0 || a.requests.all.least(a.faces) > 0
+}
 
 // bounds computes every bound from the counts.
 func (t *tally) bounds(p *Plan, faces *faceTable) Bounds {
 	const alpha = 0.05
-	n, lives := float64(t.all.least(faces)), float64(t.lives)
+	n, lives := float64(t.all.least(faces)), float64(t.seeing)
 	k, faulted := float64(t.k), float64(t.faulted)
 	b := Bounds{
 		ArmUpper95:            stats.UpperBound(faulted, lives, alpha),
@@ -202,7 +219,7 @@ func (t *tally) bounds(p *Plan, faces *faceTable) Bounds {
 		Hold:                  "each",
 		SlotUpper95:           map[int]float64{},
 		BinUpper95:            map[int]float64{},
-		Clustering:            Clustering{RequestsPerLife: n / max(1, lives)},
+		Clustering:            Clustering{RequestsPerLife: n / float64(max(1, t.lives))},
 	}
 	clustered := func(icc float64, to *float64) float64 {
 		*to = stats.Effective(n, b.Clustering.RequestsPerLife, icc)
@@ -231,7 +248,7 @@ func (t *tally) bounds(p *Plan, faces *faceTable) Bounds {
 	case PrimaryArm:
 		b.PrimaryN, b.PrimaryUpper = lives, stats.UpperBound(faulted, lives, 1-p.Confidence)
 	case PrimaryHour:
-		b.PrimaryN, b.PrimaryUpper = float64(t.loadUS)/usPerHour, stats.RateUpper(t.faulted, t.hours(), 1-p.Confidence)
+		b.PrimaryN, b.PrimaryUpper = float64(t.seenUS)/usPerHour, stats.RateUpper(t.faulted, t.hours(), 1-p.Confidence)
 	default:
 		b.PrimaryN, b.PrimaryUpper = n, stats.UpperBound(k, n, 1-p.Confidence)
 	}
