@@ -21,7 +21,8 @@ type shape struct {
 	FirstSlots   []int       `json:"first_slots,omitempty"` // the slots whose first task fell into the load
 	BusyUS       int64       `json:"busy_us"`               // at least one slot busy
 	AllSlotsBusy int64       `json:"all_slots_busy_us"`
-	Unpaired     int         `json:"unpaired"` // releases without launch, launches without selection
+	Unpaired     int         `json:"unpaired"`             // releases without launch, launches without selection
+	Unreleased   int         `json:"unreleased,omitempty"` // launches on a slot that the log had not seen released
 }
 
 // busyShare is the share of the busy time in which every slot was busy.
@@ -101,6 +102,9 @@ func (s *slotLog) add(ev engine.LogEvent, at time.Duration) {
 }
 
 func (s *slotLog) launch(slot int) {
+	if s.busy[slot] {
+		s.shape.Unreleased++
+	}
 	switch s.selected[slot] {
 	case engine.SelectedLRU:
 		s.shape.LRU++
@@ -169,6 +173,11 @@ func (s *slotLog) elapse(at time.Duration) {
 	s.last = max(s.last, at)
 }
 
+// mostUnreleased is the share of launches whose slot was never seen released
+// before, as one in so many, from which on the log does not tell how long slots
+// were busy. A line may be lost when two of the server's threads write at once.
+const mostUnreleased = 50
+
 // problem says why a life did not have the load that its plan means, or "".
 func (s shape) problem(p *Plan, answered int) string {
 	parallel, q := p.Server.Parallel, *p.Gates.AllSlotsBusyShare
@@ -186,6 +195,8 @@ func (s shape) problem(p *Plan, answered int) string {
 		}
 	}
 	switch {
+	case s.Unreleased*mostUnreleased > s.launched():
+		return fmt.Sprintf("%d of %d launches were on a slot that the log had not seen released: it does not show when slots were busy", s.Unreleased, s.launched())
 	case s.LCP > 0:
 		return fmt.Sprintf("%d of %d requests were put on a slot by the beginning of their prompt, none may be", s.LCP, s.launched())
 	case !(s.busyShare() >= q):

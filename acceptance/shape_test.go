@@ -87,6 +87,38 @@ func TestShapeIsOfTheLoad(t *testing.T) {
 	}
 }
 
+// A log without release lines makes every slot look busy all the time: it proves
+// nothing about the load.
+func TestShapeWithoutReleases(t *testing.T) {
+	plan, err := parsePlan([]byte("name: x\nmodel: m\np0: 0.5\nload: {requests: 100}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		lost int // releases
+		want string
+	}{
+		{0, "all 4 slots were busy for 0.00 of the busy time"}, // one request at a time
+		{2, "all 4 slots were busy for 0.0"},
+		{3, "3 of 100 launches were on a slot that the log had not seen released"},
+		{90, "90 of 100 launches"},
+	} {
+		s := newSlotLog(4)
+		s.open()
+		for i := range 100 {
+			at := time.Duration(i) * time.Second
+			s.add(engine.LogEvent{Kind: engine.LogSelected, Slot: i % 4, How: engine.SelectedLRU}, at)
+			s.add(engine.LogEvent{Kind: engine.LogLaunch, Slot: i % 4}, at)
+			if i >= tt.lost {
+				s.add(engine.LogEvent{Kind: engine.LogRelease, Slot: i % 4}, at+time.Second)
+			}
+		}
+		if got := s.shape.problem(plan, 100); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d lost: %q, want %q", tt.lost, got, tt.want)
+		}
+	}
+}
+
 // A sentinel may be put on a slot by its beginning; no other request may, even
 // if it was on the same slot or at the same time.
 func TestShapeExemptsSentinels(t *testing.T) {
