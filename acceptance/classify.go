@@ -6,6 +6,8 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/1bit-systems/pkg/acceptance/detect"
 )
 
@@ -101,7 +103,7 @@ func (a *arm) startupCause() string {
 		return ""
 	case s.PortTaken:
 		return "port-taken"
-	case s.OOMKilled:
+	case s.OOMKilled && unix.Signal(s.Signal) == unix.SIGKILL:
 		return "oom-kill"
 	case s.AllocFailed && (band == nil || s.GTTUsedGiB == nil || !(*s.GTTUsedGiB <= band.Max)):
 		return "load-oom"
@@ -153,7 +155,7 @@ func (a *arm) outsideCause() (reason, detail string) {
 		return t.detail, true
 	}
 	if a.oomKilled() {
-		return "oom-kill", a.exit.Text + ", and the kernel killed for memory meanwhile"
+		return "oom-kill", a.exit.Text + ", and the kernel had just killed for memory"
 	}
 	if detail, ok := told(detect.Crash); ok {
 		return "oom-kill", detail

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // HostFacts is the state of the host at one moment. A nil field means that the
@@ -42,9 +43,27 @@ func readHostFacts(root string) HostFacts {
 	return f
 }
 
-// oomKilledSince tells whether the kernel killed for memory between two facts.
-func (f HostFacts) oomKilledSince(before HostFacts) bool {
-	return f.OOMKills != nil && before.OOMKills != nil && *f.OOMKills > *before.OOMKills
+// oomRecent is how long after a kill for memory a server that it hit may be seen
+// to end: what has much memory takes a while to give it back. Whatever ends later
+// ends for another cause.
+const oomRecent = 30 * time.Second
+
+// oomWatch remembers when the kernel last killed something for memory.
+type oomWatch struct {
+	kills *int64 // so far; nil: nobody has looked
+	last  time.Time
+}
+
+// look takes the host's count of such kills. It tells whether there was one
+// within oomRecent, and while it was watched.
+func (w *oomWatch) look(now time.Time, f HostFacts) bool {
+	if f.OOMKills != nil {
+		if w.kills != nil && *f.OOMKills > *w.kills {
+			w.last = now
+		}
+		w.kills = f.OOMKills
+	}
+	return !w.last.IsZero() && now.Sub(w.last) <= oomRecent
 }
 
 // residentMiB is RssAnon plus VmSwap of processes: the memory that grows when

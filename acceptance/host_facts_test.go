@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestReadHostFacts(t *testing.T) {
@@ -35,12 +36,34 @@ func TestReadHostFacts(t *testing.T) {
 	if mib := residentMiB(root, 42); mib == nil || *mib != 3 {
 		t.Errorf("resident %v", mib)
 	}
-	more := int64(4)
-	if later := (HostFacts{OOMKills: &more}); !later.oomKilledSince(f) || f.oomKilledSince(f) || later.oomKilledSince(HostFacts{}) {
-		t.Error("a kill for memory is told wrongly")
-	}
 	none := readHostFacts(t.TempDir())
 	if none.GTTUsedGiB != nil || none.MemAvailableGiB != nil || none.OOMKills != nil || residentMiB(root, 43) != nil {
 		t.Errorf("without sensors: %+v", none)
+	}
+}
+
+// A kill for memory explains what ends soon after it, and nothing that ended
+// before the watch began or much later.
+func TestOOMWatch(t *testing.T) {
+	t0 := time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC)
+	count := func(n int64) HostFacts { return HostFacts{OOMKills: &n} }
+	steps := []struct {
+		after time.Duration
+		facts HostFacts
+		want  bool
+	}{
+		{0, count(7), false}, // before the watch
+		{time.Second, count(7), false},
+		{2 * time.Second, count(8), true},
+		{20 * time.Second, count(8), true},
+		{40 * time.Second, count(8), false},
+		{41 * time.Second, HostFacts{}, false}, // not to be read once
+		{42 * time.Second, count(9), true},
+	}
+	var w oomWatch
+	for _, s := range steps {
+		if got := w.look(t0.Add(s.after), s.facts); got != s.want {
+			t.Errorf("after %s: %v, want %v", s.after, got, s.want)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func (l *life) awaitExit(ctx context.Context) {
 		return
 	}
 	l.fail(l.log.drain())
-	killed := readHostFacts(l.o.Root).oomKilledSince(l.before)
+	killed := l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root))
 	l.put(recordExit, exitRecord{Code: status.Code, Signal: int(status.KilledBy()), Text: status.String(), OOMKilled: killed}, true)
 	l.found(l.faces.Exit(detect.Exit{Status: status, OOMKilled: killed}))
 	l.end(whyFault, "the server ended by itself: "+status.String())

@@ -40,7 +40,7 @@ func (l *life) start(ctx context.Context) bool {
 	}
 	rec.TookMS = l.o.Now().Sub(began).Milliseconds()
 	if err != nil {
-		l.notReady(err, rec)
+		l.notReady(ctx, err, rec)
 		return false
 	}
 	l.identify(&rec)
@@ -74,14 +74,19 @@ func (l *life) startOnce(ctx context.Context, rec *startupRecord) error {
 }
 
 // notReady records a server that never was.
-func (l *life) notReady(err error, rec startupRecord) {
+func (l *life) notReady(ctx context.Context, err error, rec startupRecord) {
 	rec.Problem, rec.Detail = "exit", err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
 		rec.Problem = "deadline"
 		rec.Detail = fmt.Sprintf("the server was not ready within %s", time.Duration(l.plan.LoadDeadline))
 	}
 	rec.AllocFailed = l.log.count(engine.LogAlloc) > 0
-	rec.OOMKilled = readHostFacts(l.o.Root).oomKilledSince(l.before)
+	rec.OOMKilled = l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root))
+	if errors.Is(err, engine.ErrExited) {
+		status, err := l.server.Wait(ctx)
+		l.fail(err)
+		rec.Signal = int(status.KilledBy())
+	}
 	l.put(recordStartup, rec, true)
 	a := newArm(l.plan, l.table, l.begin)
 	a.startup = &rec

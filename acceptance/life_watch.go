@@ -34,6 +34,7 @@ type hostWatch struct {
 	mu         sync.Mutex
 	last       time.Time // sample
 	first      time.Time
+	oom        oomWatch
 	atLoad     HostFacts
 	loading    bool
 	evictedAt  *int64 // ms, when the load began
@@ -74,6 +75,7 @@ func (l *life) guard(ctx context.Context) {
 	h, facts := l.host, readHostFacts(l.o.Root)
 	h.mu.Lock()
 	now := l.o.Now()
+	h.oom.look(now, facts)
 	if h.first.IsZero() {
 		h.first = now
 	}
@@ -98,6 +100,13 @@ func (l *life) guard(ctx context.Context) {
 	if due {
 		l.sample(ctx, facts)
 	}
+}
+
+// oomKilled tells whether what ends now may have been killed for memory.
+func (h *hostWatch) oomKilled(now time.Time, facts HostFacts) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.oom.look(now, facts)
 }
 
 // extreme keeps the larger value (sign 1) or the smaller one (sign -1).

@@ -84,8 +84,9 @@ type startupRecord struct {
 	Detail      string   `json:"detail,omitempty"`
 	AllocFailed bool     `json:"alloc_failed,omitempty"`
 	PortTaken   bool     `json:"port_taken,omitempty"`
-	OOMKilled   bool     `json:"oom_killed,omitempty"`
-	GTTUsedGiB  *float64 `json:"gtt_used_gib"` // before the start; nil: no sensor
+	OOMKilled   bool     `json:"oom_killed,omitempty"` // the kernel killed something for memory just before
+	Signal      int      `json:"signal,omitempty"`     // that the server was ended by
+	GTTUsedGiB  *float64 `json:"gtt_used_gib"`         // before the start; nil: no sensor
 
 	Devices   []string `json:"devices,omitempty"`   // as the log names them, such as CUDA0
 	Offloaded int      `json:"offloaded,omitempty"` // layers
@@ -194,7 +195,7 @@ type exitRecord struct {
 	Code      int    `json:"code"`
 	Signal    int    `json:"signal"` // 0: it exited
 	Text      string `json:"text"`
-	OOMKilled bool   `json:"oom_killed"` // the kernel killed something for memory meanwhile
+	OOMKilled bool   `json:"oom_killed"` // the kernel killed something for memory just before
 }
 
 type neighbourRecord struct {
