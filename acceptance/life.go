@@ -31,8 +31,7 @@ type life struct {
 	arm     resolvedArm
 	dir     string // arms/NNNN of the evidence folder
 	ledger  *ledger
-	before  HostFacts // when the run began
-	tell    func()    // progress
+	tell    func() // progress
 
 	fence     *fence
 	client    *engine.Client
@@ -186,6 +185,7 @@ func (l *life) run(ctx context.Context) error {
 		return err
 	}
 	if err := atomicfile.MkdirAll(l.dir, 0o755); err != nil {
+	l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root)) // from here on it is watched
 		return err
 	}
 	var err error
