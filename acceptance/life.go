@@ -41,6 +41,7 @@ type life struct {
 	faces     *detect.Set
 	table     *faceTable // what the plan makes of them
 	host      *hostWatch
+	pulse     *pulse
 	answers   *answers.Writer
 	replies   lastReplies
 	maker     *prompter
@@ -198,10 +199,12 @@ func (l *life) run(ctx context.Context) error {
 	defer stopWatching()
 	l.log = newLogWatch(filepath.Join(l.dir, ServerLogName), l.plan.Server.Parallel, l.us, l.line)
 
+	l.pulse = newPulse(sinceBoot, l.paused)
 	var watchers errgroup.Group
 	watchers.Go(func() error { l.fail(l.log.follow(watch)); return nil })
 	watchers.Go(func() error { l.every(watch, syncEvery, l.sync); return nil })
 	watchers.Go(func() error { l.every(watch, tellEvery, l.tell); return nil })
+	watchers.Go(func() error { l.every(watch, pauseEvery, l.pulse.beat); return nil })
 	watchers.Go(func() error { l.every(watch, guardEvery, func() { l.guard(watch) }); return nil })
 	watchers.Go(func() error { l.followKernel(watch); return nil })
 

@@ -204,6 +204,7 @@ func (l *life) ask(ctx context.Context, pr prompt) (*engine.Answer, *detect.Exch
 	if err == nil {
 		return a, x
 	}
+	l.pulse.beat()
 	if ctx.Err() != nil {
 		return nil, nil
 	}

@@ -24,6 +24,7 @@ func (l *life) start(ctx context.Context) bool {
 	for rec.Tries = 1; ; rec.Tries++ {
 		bound := l.log.count(engine.LogBind)
 		err = l.startOnce(ctx, &rec)
+		l.pulse.beat()
 		if ctx.Err() != nil {
 			return false
 		}

@@ -148,6 +148,7 @@ func (l *life) keep(name string, raw []byte) {
 // lost ends the life because a prompt could not be made: it does not fit, or
 // the server did not count its tokens.
 func (l *life) lost(ctx context.Context, err error) {
+	l.pulse.beat()
 	switch {
 	case ctx.Err() != nil:
 		return

@@ -1,0 +1,50 @@
+package acceptance
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPulse(t *testing.T) {
+	var now time.Duration
+	var gaps []time.Duration
+	p := newPulse(func() time.Duration { return now }, func(gap time.Duration) { gaps = append(gaps, gap) })
+	for _, step := range []time.Duration{pauseEvery, pauseLimit, pauseLimit + 1, 0, time.Hour, pauseEvery} {
+		now += step
+		p.beat()
+	}
+	if diff := cmp.Diff([]time.Duration{pauseLimit + 1, time.Hour}, gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+}
+
+// A runner that is stopped for longer than a request may take has no fault to
+// tell of: the server had answered.
+func TestStoppedRunnerBlamesNobody(t *testing.T) {
+	p := fakePackage(t, "works")
+	k := newKillable(t, p, fakePlan(t, p, "", "load: {requests: 5000, prompt_tokens: [24], n_predict: [200], request_deadline: 1s}\n"))
+	runner := k.start(t)
+	until(t, "requests", func() bool { return k.recorded() > 4 })
+	if err := runner.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(pauseLimit + time.Second/2)
+	if err := runner.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	v, err := JudgeDir(k.evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Verdict != Inconclusive || v.Arms.Invalid != 1 || !strings.HasPrefix(v.Reason, "invalid(watchdog): runner-paused was ") {
+		t.Errorf("%s: %s, %+v", v.Verdict, v.Reason, v.Arms)
+	}
+	noneLeft(t, p.Path)
+}
