@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,13 +50,16 @@ func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions)
 		return nil, "", err
 	}
 	f.keep(p)
+	if p.Uncaged() != nil {
+		scope = "" // none was made
+	}
 	rec := processRecord{Role: role, PID: p.PID(), Boot: bootID(f.root), Scope: scope}
 	rec.StartTicks, _ = engine.StartTicks(filepath.Join(f.root, "proc"), p.PID())
 	f.record(rec)
-	if scope == "" {
-		return p, "process group", nil
+	if why := p.Uncaged(); why != nil {
+		return p, fmt.Sprintf("process group (no scope: %v)", why), nil
 	}
-	return p, scope, nil
+	return p, cmp.Or(scope, "process group"), nil
 }
 
 func (f *fence) name(role string) string {

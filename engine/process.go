@@ -25,7 +25,8 @@ type ProcessOptions struct {
 	StdoutPath string
 
 	// Cage puts the child into something that holds whatever it starts, before
-	// it has run its first instruction. nil: the process group alone.
+	// it has run its first instruction. nil: the process group alone. Where the
+	// host forbids to hold a child (ptrace), it has no cage either: see Uncaged.
 	Cage func(pid int) (Cage, error)
 }
 
@@ -42,6 +43,7 @@ type Cage interface {
 type Process struct {
 	pid     int
 	cage    Cage // nil: none
+	uncaged error
 	exited  chan struct{}
 	status  ExitStatus // valid once exited is closed
 	stop    sync.Mutex
@@ -80,26 +82,14 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Program, err)
 	}
-	cmd := exec.Command(o.Program, o.Args...)
-	cmd.Env, cmd.Dir = o.Env, o.Dir
-	if cmd.Env == nil {
-		cmd.Env = []string{}
-	}
-	// A child that is traced stops at its first instruction, and so can be put
-	// into its cage without a program in between that changes its environment.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: o.Cage != nil}
-	files, err := openOutputs(cmd, o)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
+	out, err := openOutputs(o)
+	defer out.close()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Program, err)
 	}
 	p := &Process{exited: make(chan struct{})}
 	started := make(chan error)
-	go p.run(cmd, o.Cage, started)
+	go p.run(o, out, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Program, err)
 	}
@@ -109,18 +99,47 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 	return p, nil
 }
 
+// command is the child to be. One that is held is traced: it stops at its first
+// instruction, and so can be put into its cage without a program in between that
+// changes its environment.
+func command(o ProcessOptions, out outputs, held bool) *exec.Cmd {
+	cmd := exec.Command(o.Program, o.Args...)
+	cmd.Env, cmd.Dir = o.Env, o.Dir
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	if out.stdout != nil {
+		cmd.Stdout = out.stdout
+	}
+	if out.stderr != nil {
+		cmd.Stderr = out.stderr
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: held}
+	return cmd
+}
+
 // run starts and reaps the child on one thread: the death signal follows the
 // thread that started the child, not the process.
-func (p *Process) run(cmd *exec.Cmd, cage func(int) (Cage, error), started chan<- error) {
+func (p *Process) run(o ProcessOptions, out outputs, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
+	held := o.Cage != nil
+	cmd := command(o, out, held)
+	err := cmd.Start()
+	if err != nil && held {
+		// A sandbox or the Yama module may forbid tracing, and then exec fails.
+		// What fails for another reason fails again.
+		p.uncaged = fmt.Errorf("hold it before it runs: %w", err)
+		held, cmd = false, command(o, out, false)
+		err = cmd.Start()
+	}
+	if err != nil {
 		started <- err
 		return
 	}
 	p.pid = cmd.Process.Pid
-	if cage != nil {
-		if err := p.enter(cage); err != nil {
+	if held {
+		if err := p.enter(o.Cage); err != nil {
 			cmd.Process.Kill()
 			cmd.Wait()
 			started <- err
@@ -139,10 +158,20 @@ func (p *Process) run(cmd *exec.Cmd, cage func(int) (Cage, error), started chan<
 // enter puts the child, which is stopped, into its cage and lets it go.
 func (p *Process) enter(cage func(int) (Cage, error)) error {
 	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(p.pid, &ws, 0, nil); err != nil || !ws.Stopped() {
+	var got int
+	var err error
+	for until := time.Now().Add(holdPatience); ; time.Sleep(200 * time.Microsecond) {
+		if got, err = syscall.Wait4(p.pid, &ws, syscall.WNOHANG, nil); got != 0 || err != nil && err != syscall.EINTR {
+			break
+		}
+		if time.Now().After(until) { // it runs already
+			p.uncaged = fmt.Errorf("hold it before it runs: %w", errNotHeld)
+			return nil
+		}
+	}
+	if err != nil || !ws.Stopped() {
 		return fmt.Errorf("hold process %d before it runs: %w", p.pid, errors.Join(err, errNotHeld))
 	}
-	var err error
 	if p.cage, err = cage(p.pid); err != nil {
 		return err
 	}
@@ -154,30 +183,41 @@ func (p *Process) enter(cage func(int) (Cage, error)) error {
 
 var errNotHeld = errors.New("it did not stop")
 
-func openOutputs(cmd *exec.Cmd, o ProcessOptions) ([]*os.File, error) {
-	var files []*os.File
-	open := func(path string) (*os.File, error) {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-		if err == nil {
-			files = append(files, f)
+// holdPatience is how long a traced child may take to stop. It is at its first
+// instruction at once; a kernel that only claims to trace never stops it.
+const holdPatience = 5 * time.Second
+
+// Uncaged says why the child is not in the cage that was asked for: the host
+// does not let it be held before it runs. Then its process group alone holds it.
+// nil: it is, or none was asked for.
+func (p *Process) Uncaged() error { return p.uncaged }
+
+// outputs are the files that take what the child says; nil: /dev/null.
+type outputs struct{ stdout, stderr *os.File }
+
+func (o outputs) close() {
+	for _, f := range []*os.File{o.stdout, o.stderr} {
+		if f != nil {
+			f.Close()
 		}
-		return f, err
+	}
+}
+
+func openOutputs(o ProcessOptions) (out outputs, err error) {
+	open := func(path string) (f *os.File) {
+		if err == nil {
+			f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		}
+		return f
 	}
 	if o.LogPath != "" {
-		f, err := open(o.LogPath)
-		if err != nil {
-			return files, err
-		}
-		cmd.Stdout, cmd.Stderr = f, f
+		out.stderr = open(o.LogPath)
+		out.stdout = out.stderr
 	}
 	if o.StdoutPath != "" {
-		f, err := open(o.StdoutPath)
-		if err != nil {
-			return files, err
-		}
-		cmd.Stdout = f
+		out.stdout = open(o.StdoutPath)
 	}
-	return files, nil
+	return out, err
 }
 
 // PID is the child's process id, which is also its group's.

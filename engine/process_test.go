@@ -16,13 +16,23 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // startHelper makes the test binary a runner that starts a child with a
 // grandchild, tells the child's pid and then waits to be killed.
 const startHelper = "ENGINE_TEST_START"
 
+// noTraceHelper makes the test binary a runner under a sandbox that forbids to
+// trace, which starts a child that is to have a cage.
+const noTraceHelper = "ENGINE_TEST_NO_TRACE"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(noTraceHelper) != "" {
+		os.Exit(withoutTracing())
+	}
 	if script := os.Getenv(startHelper); script != "" {
 		p, err := StartProcess(context.Background(), ProcessOptions{Program: "/bin/sh", Args: []string{"-c", script}, Env: pathEnv})
 		if err != nil {
@@ -236,5 +246,50 @@ func TestCageHoldsWhatLeavesTheGroup(t *testing.T) {
 	no := errors.New("no cage")
 	if _, err := StartProcess(t.Context(), ProcessOptions{Program: "/bin/sleep", Args: []string{"300"}, Cage: func(int) (Cage, error) { return nil, no }}); !errors.Is(err, no) {
 		t.Errorf("a child without its cage: %v", err)
+	}
+}
+
+// withoutTracing starts a child where ptrace is refused by a seccomp filter.
+func withoutTracing() int {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PTRACE, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		fmt.Println("no new privileges:", err)
+		return 1
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		fmt.Println("set the filter:", errno)
+		return 1
+	}
+	ctx := context.Background()
+	p, err := StartProcess(ctx, ProcessOptions{Program: "/bin/sh", Args: []string{"-c", "exit 7"}, Cage: func(int) (Cage, error) {
+		return nil, errors.New("a child that was not held was put into a cage")
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	status, err := p.Wait(ctx)
+	fmt.Println(status, err, p.Uncaged(), p.Stop(ctx, 0))
+	return 0
+}
+
+// Where a child may not be held it starts all the same, in its process group
+// alone, and the reason is kept.
+func TestNoCageWithoutTracing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), noTraceHelper+"=1")
+	out, err := cmd.CombinedOutput()
+	if want := "exit status 7 <nil> hold it before it runs: fork/exec /bin/sh: operation not permitted <nil>\n"; string(out) != want || err != nil {
+		t.Errorf("%q (%v), want %q", out, err, want)
 	}
 }
