@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ type hostWatch struct {
 	memory     []detect.Sample
 	kernel     string // why the kernel's log is not followed; "": it is
 	kernelSeen int
+	pids       []int    // that the server had, those that have ended too
+	devices    []string // that they had open
 	barked     bool
 }
 
@@ -147,6 +150,7 @@ func (l *life) sample(ctx context.Context, facts HostFacts) {
 	}
 	if process != nil {
 		pids := process.Members()
+		h.seen(pids)
 		s.ServerMiB = residentMiB(l.o.Root, pids...)
 		if ms, ok := h.sensors.EvictedMS(pids); ok {
 			s.EvictedMS = &ms
@@ -199,6 +203,8 @@ func (l *life) regime(ctx context.Context) bool {
 		}
 		rec.Residents = append(rec.Residents, r)
 	}
+	l.host.seen(l.server.Members())
+	l.host.findDevices(ctx)
 	l.host.mu.Lock()
 	l.host.atLoad, l.host.loading = facts, true
 	if ms, ok := l.host.sensors.EvictedMS(l.server.Members()); ok {
@@ -232,6 +238,36 @@ func (l *life) followKernel(ctx context.Context) {
 	}
 }
 
+// seen adds processes to those of the server, and gives all that there were and
+// the devices that they had open: what the kernel says of a server is read when
+// it may be gone already.
+func (h *hostWatch) seen(pids []int) (all []int, devices []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, pid := range pids {
+		if !slices.Contains(h.pids, pid) {
+			h.pids = append(h.pids, pid)
+		}
+	}
+	return slices.Clone(h.pids), slices.Clone(h.devices)
+}
+
+// findDevices looks which devices the server's processes have open, and gives
+// those that they had open before too.
+func (h *hostWatch) findDevices(ctx context.Context) []string {
+	users, _ := h.sensors.Processes(ctx) // a host without a GPU has none
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, u := range users {
+		for _, d := range u.Devices {
+			if slices.Contains(h.pids, u.PID) && !slices.Contains(h.devices, d) {
+				h.devices = append(h.devices, d)
+			}
+		}
+	}
+	return slices.Clone(h.devices)
+}
+
 func (l *life) kernel(ctx context.Context, ev gpu.Event) {
 	l.mu.Lock()
 	process := l.server
@@ -239,15 +275,9 @@ func (l *life) kernel(ctx context.Context, ev gpu.Event) {
 	if process == nil {
 		return
 	}
-	pids := process.Members()
-	var devices []string
-	users, _ := l.host.sensors.Processes(ctx)
-	for _, u := range users {
-		for _, pid := range pids {
-			if u.PID == pid {
-				devices = append(devices, u.Devices...)
-			}
-		}
+	pids, devices := l.host.seen(process.Members())
+	if len(devices) == 0 {
+		devices = l.host.findDevices(ctx)
 	}
 	ours := ev.Ours(pids, []string{filepath.Base(l.arm.Server.Name), "llama-server"}, devices)
 	l.host.mu.Lock()
