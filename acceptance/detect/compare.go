@@ -86,7 +86,8 @@ type token struct {
 }
 
 // tokens gives the tokens of an answer in order. The server leaves those out of its log-probabilities whose bytes make
-// no character by themselves: they are known by their ids alone then.
+// no character by themselves: they are known by their ids alone then. Where the API tells no ids, its tokens are known
+// by their bytes.
 func tokens(a *engine.Answer) []token {
 	var list []token
 	next := 0
@@ -96,10 +97,15 @@ func tokens(a *engine.Answer) []token {
 			ids = append(ids, t.ID)
 		}
 	}
+	nameless := len(ids) == len(a.Tokens) // one of each: they belong together though the second have no ids
 	for _, id := range ids {
 		t := token{id: id, logprob: math.NaN(), gap: math.NaN()}
-		if next < len(a.Tokens) && a.Tokens[next].ID == id {
-			t.text, t.logprob, t.gap = a.Tokens[next].Text, number(a.Tokens[next].Logprob), number(a.Tokens[next].TopGap)
+		if next < len(a.Tokens) && (a.Tokens[next].ID == id || nameless && a.Tokens[next].ID < 0) {
+			of := &a.Tokens[next]
+			t.text, t.logprob, t.gap = of.Text, number(of.Logprob), number(of.TopGap)
+			if len(of.Bytes) > 0 {
+				t.text = string(of.Bytes) // a part of a character has no text of its own
+			}
 			next++
 		}
 		list = append(list, t)
@@ -114,8 +120,13 @@ func number(v *float64) float64 {
 	return *v
 }
 
-// same tells whether two tokens are one. Where the API tells no ids their texts decide.
-func (t token) same(u token) bool { return t.id == u.id && (t.id >= 0 || t.text == u.text) }
+// same tells whether two tokens are one. Where one of the answers tells no ids their bytes decide.
+func (t token) same(u token) bool {
+	if t.id < 0 || u.id < 0 {
+		return t.text == u.text
+	}
+	return t.id == u.id
+}
 
 func name(list []token, at int) string {
 	switch {

@@ -44,6 +44,22 @@ func nameless(a *engine.Answer) *engine.Answer {
 	return a
 }
 
+// parts makes tokens of parts of characters: bytes, and a text that is the same for all.
+func parts(a *engine.Answer) *engine.Answer {
+	for i := range a.Tokens {
+		a.Tokens[i].Text, a.Tokens[i].Bytes = "\uFFFD", []byte(a.Tokens[i].Text)
+	}
+	return a
+}
+
+// apart tells the ids, but not with the tokens.
+func apart(a *engine.Answer) *engine.Answer {
+	for i := range a.Tokens {
+		a.Tokens[i].ID = -1
+	}
+	return a
+}
+
 // at changes what is known of one token.
 func at(a *engine.Answer, i int, logprob, gap float64) *engine.Answer {
 	a.Tokens[i].Logprob, a.Tokens[i].TopGap = &logprob, &gap
@@ -65,35 +81,41 @@ func TestSentinelUnderLoad(t *testing.T) {
 		want             []string
 		detail           string
 	}{
-		"the same":                         {spoken("abcdef", -1, 2), spoken("abcdef", -1, 2), nil, ""},
-		"other last digits":                {spoken("abcdef", -1, 2), spoken("abcdef", -1.1999, 2), nil, ""},
-		"nearly even":                      {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abcxyz", -1.01, 2), []string{"numeric fault"}, "from token 3 on: has 120 \"x\", the reference has 100 \"d\"; its two likeliest tokens were 0.03 apart, log-probabilities before differ by at most 0.01, 0.2 is"},
-		"at the limit":                     {at(spoken("abcdef", -1, 2), 3, -1, 0.2), spoken("abcxyz", -1, 2), []string{"numeric fault"}, ""},
-		"beyond the limit":                 {at(spoken("abcdef", -1, 2), 3, -1, 0.21), spoken("abcxyz", -1, 2), []string{"corruption fault"}, "0.21 apart"},
-		"clear cut":                        {spoken("abcdef", -1, 2), spoken("abcxyz", -1, 2), []string{"corruption fault"}, ""},
-		"even, but other before":           {at(spoken("abcdef", -1, 2), 3, -1, 0.03), at(spoken("abcxyz", -1, 2), 1, -1.3, 2), []string{"corruption fault"}, "differ by at most 0.3"},
-		"even at the first token":          {at(spoken("abcdef", -1, 2), 0, -1, 0.03), spoken("xyz", -9, 2), []string{"numeric fault"}, "from token 0 on"},
-		"other after the first that parts": {at(spoken("abcdef", -1, 2), 3, -1, 0.03), at(spoken("abcxyz", -1, 2), 4, -7, 2), []string{"numeric fault"}, ""},
-		"no gap is known":                  {spoken("abcdef", -1, nan), spoken("abcxyz", -1, nan), []string{"corruption fault"}, "an unknown amount apart"},
-		"not finite before":                {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abcxyz", nan, 2), []string{"corruption fault"}, ""},
-		"ids alone":                        {idsAlone("abcdef"), idsAlone("abcxyz"), []string{"corruption fault"}, "has 120, the reference has 100"},
-		"ids alone, the same":              {idsAlone("abcdef"), idsAlone("abcdef"), nil, ""},
-		"text alone":                       {textAlone("abcdef"), textAlone("abcxyz"), []string{"corruption fault"}, `from byte 3 on: "xyz"`},
-		"text alone, the same":             {textAlone("abcdef"), textAlone("abcdef"), nil, ""},
-		"tokens without ids":               {nameless(at(spoken("abcdef", -1, 2), 3, -1, 0.03)), nameless(spoken("abcxyz", -1, 2)), []string{"numeric fault"}, `has "x", the reference has "d"`},
-		"tokens without ids, clear cut":    {nameless(spoken("abcdef", -1, 2)), nameless(spoken("abcxyz", -1, 2)), []string{"corruption fault"}, ""},
-		"tokens without ids, the same":     {nameless(spoken("abcdef", -1, 2)), nameless(spoken("abcdef", -1, 2)), nil, ""},
-		"ended early, clear cut":           {spoken("abcdef", -1, 2), spoken("abc", -1, 2), []string{"corruption fault"}, "from token 3 on: ends, the reference has 100"},
-		"ended early, nearly even":         {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abc", -1, 2), []string{"numeric fault"}, ""},
-		"ended late":                       {spoken("abc", -1, 2), spoken("abcdef", -1, 2), []string{"corruption fault"}, "the reference ends"},
-		"same tokens, other text":          {spoken("abc", -1, 2), func() *engine.Answer { a := spoken("abc", -1, 2); a.Content = "ab?"; return a }(), []string{"corruption fault"}, "the same tokens and another text"},
-		"same tokens, drifted":             {spoken("abc", -1, 2), spoken("abc", -1.5, 2), []string{"numeric warning"}, "differ by up to 0.5"},
-		"even, then one character":         {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abc"+strings.Repeat("!", 20), -1, 2), []string{"corruption fault"}, "only this answer has '!' 20 times"},
-		"one character in both":            {at(spoken("abc"+strings.Repeat("?", 40), -1, 2), 3, -1, 0.03), spoken("abc"+strings.Repeat("!", 40), -1, 2), []string{"numeric fault"}, ""},
-		"even, then U+FFFD":                {at(spoken("abcdef", -1, 2), 3, -1, 0.03), func() *engine.Answer { a := spoken("abcxyz", -1, 2); a.Content += "\uFFFD"; return a }(), []string{"numeric fault"}, ""},
-		"no answer to compare with":        {nil, spoken("abc", -1, 2), nil, ""},
-		"a failed one is another face's":   {spoken("abc", -1, 2), &engine.Answer{Status: 500, Content: "no"}, nil, ""},
-		"an empty one is another face's":   {spoken("abc", -1, 2), &engine.Answer{Status: 200}, nil, ""},
+		"the same":                                  {spoken("abcdef", -1, 2), spoken("abcdef", -1, 2), nil, ""},
+		"other last digits":                         {spoken("abcdef", -1, 2), spoken("abcdef", -1.1999, 2), nil, ""},
+		"nearly even":                               {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abcxyz", -1.01, 2), []string{"numeric fault"}, "from token 3 on: has 120 \"x\", the reference has 100 \"d\"; its two likeliest tokens were 0.03 apart, log-probabilities before differ by at most 0.01, 0.2 is"},
+		"at the limit":                              {at(spoken("abcdef", -1, 2), 3, -1, 0.2), spoken("abcxyz", -1, 2), []string{"numeric fault"}, ""},
+		"beyond the limit":                          {at(spoken("abcdef", -1, 2), 3, -1, 0.21), spoken("abcxyz", -1, 2), []string{"corruption fault"}, "0.21 apart"},
+		"clear cut":                                 {spoken("abcdef", -1, 2), spoken("abcxyz", -1, 2), []string{"corruption fault"}, ""},
+		"even, but other before":                    {at(spoken("abcdef", -1, 2), 3, -1, 0.03), at(spoken("abcxyz", -1, 2), 1, -1.3, 2), []string{"corruption fault"}, "differ by at most 0.3"},
+		"even at the first token":                   {at(spoken("abcdef", -1, 2), 0, -1, 0.03), spoken("xyz", -9, 2), []string{"numeric fault"}, "from token 0 on"},
+		"other after the first that parts":          {at(spoken("abcdef", -1, 2), 3, -1, 0.03), at(spoken("abcxyz", -1, 2), 4, -7, 2), []string{"numeric fault"}, ""},
+		"no gap is known":                           {spoken("abcdef", -1, nan), spoken("abcxyz", -1, nan), []string{"corruption fault"}, "an unknown amount apart"},
+		"not finite before":                         {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abcxyz", nan, 2), []string{"corruption fault"}, ""},
+		"ids alone":                                 {idsAlone("abcdef"), idsAlone("abcxyz"), []string{"corruption fault"}, "has 120, the reference has 100"},
+		"ids alone, the same":                       {idsAlone("abcdef"), idsAlone("abcdef"), nil, ""},
+		"text alone":                                {textAlone("abcdef"), textAlone("abcxyz"), []string{"corruption fault"}, `from byte 3 on: "xyz"`},
+		"text alone, the same":                      {textAlone("abcdef"), textAlone("abcdef"), nil, ""},
+		"tokens without ids":                        {nameless(at(spoken("abcdef", -1, 2), 3, -1, 0.03)), nameless(spoken("abcxyz", -1, 2)), []string{"numeric fault"}, `has "x", the reference has "d"`},
+		"tokens without ids, clear cut":             {nameless(spoken("abcdef", -1, 2)), nameless(spoken("abcxyz", -1, 2)), []string{"corruption fault"}, ""},
+		"tokens without ids, the same":              {nameless(spoken("abcdef", -1, 2)), nameless(spoken("abcdef", -1, 2)), nil, ""},
+		"tokens without ids, even and of no text":   {nameless(parts(at(spoken("abcdef", -1, 2), 3, -1, 0.03))), nameless(parts(spoken("abcxyz", -1, 2))), []string{"numeric fault"}, "from token 3 on"},
+		"tokens without ids, of no text, clear cut": {nameless(parts(spoken("abcdef", -1, 2))), nameless(parts(spoken("abcxyz", -1, 2))), []string{"corruption fault"}, "from token 3 on"},
+		"ids apart from tokens without, even":       {apart(at(spoken("abcdef", -1, 2), 3, -1, 0.03)), apart(spoken("abcxyz", -1, 2)), []string{"numeric fault"}, "from token 3 on"},
+		"ids apart from tokens without, clear cut":  {apart(spoken("abcdef", -1, 2)), apart(spoken("abcxyz", -1, 2)), []string{"corruption fault"}, ""},
+		"only one tells ids, the same":              {spoken("abcdef", -1, 2), nameless(spoken("abcdef", -1, 2)), nil, ""},
+		"only one tells ids, another":               {spoken("abcdef", -1, 2), nameless(spoken("abcxyz", -1, 2)), []string{"corruption fault"}, "from token 3 on"},
+		"ended early, clear cut":                    {spoken("abcdef", -1, 2), spoken("abc", -1, 2), []string{"corruption fault"}, "from token 3 on: ends, the reference has 100"},
+		"ended early, nearly even":                  {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abc", -1, 2), []string{"numeric fault"}, ""},
+		"ended late":                                {spoken("abc", -1, 2), spoken("abcdef", -1, 2), []string{"corruption fault"}, "the reference ends"},
+		"same tokens, other text":                   {spoken("abc", -1, 2), func() *engine.Answer { a := spoken("abc", -1, 2); a.Content = "ab?"; return a }(), []string{"corruption fault"}, "the same tokens and another text"},
+		"same tokens, drifted":                      {spoken("abc", -1, 2), spoken("abc", -1.5, 2), []string{"numeric warning"}, "differ by up to 0.5"},
+		"even, then one character":                  {at(spoken("abcdef", -1, 2), 3, -1, 0.03), spoken("abc"+strings.Repeat("!", 20), -1, 2), []string{"corruption fault"}, "only this answer has '!' 20 times"},
+		"one character in both":                     {at(spoken("abc"+strings.Repeat("?", 40), -1, 2), 3, -1, 0.03), spoken("abc"+strings.Repeat("!", 40), -1, 2), []string{"numeric fault"}, ""},
+		"even, then U+FFFD":                         {at(spoken("abcdef", -1, 2), 3, -1, 0.03), func() *engine.Answer { a := spoken("abcxyz", -1, 2); a.Content += "\uFFFD"; return a }(), []string{"numeric fault"}, ""},
+		"no answer to compare with":                 {nil, spoken("abc", -1, 2), nil, ""},
+		"a failed one is another face's":            {spoken("abc", -1, 2), &engine.Answer{Status: 500, Content: "no"}, nil, ""},
+		"an empty one is another face's":            {spoken("abc", -1, 2), &engine.Answer{Status: 200}, nil, ""},
 	} {
 		s, err := New(nil)
 		if err != nil {
