@@ -23,7 +23,8 @@ var ErrChanged = errors.New("not what the run began with")
 // left behind is ended first. Packages, models and plan must still have the
 // digests that they had: an error that wraps ErrChanged says what has not.
 // Another runner may go on; the ledger says so. The error wraps ErrRunning if
-// the run still goes on, and ErrLedger if it has ended or its ledger is damaged.
+// the run still goes on, and ErrLedger if it has ended, or its ledger is damaged
+// or tells of less than lies in the folder.
 func Resume(ctx context.Context, o RunOptions) (*Verdict, error) {
 	o = o.withDefaults()
 	v, err := func() (*Verdict, error) {
@@ -52,7 +53,10 @@ func reopenRun(ctx context.Context, o RunOptions, hold *os.File) (_ *walk, err e
 	if err := r.unchanged(ctx, &o); err != nil {
 		return nil, err
 	}
-	past := &past{}
+	past, err := newPast(o.Evidence)
+	if err != nil {
+		return nil, err
+	}
 	l, summary, err := reopenLedger(o.Evidence, o.Now, past.take)
 	if err != nil {
 		return nil, err
@@ -62,11 +66,11 @@ func reopenRun(ctx context.Context, o RunOptions, hold *os.File) (_ *walk, err e
 			err = errors.Join(err, l.leave())
 		}
 	}()
-	if err := past.isOf(o.Evidence, o.Plan); err != nil {
+	if err := errors.Join(past.isOf(o.Evidence, o.Plan), past.isWhole(o.Evidence)); err != nil {
 		return nil, err
 	}
 	w := newWalk(o, r, past.open.Run, hold)
-	w.ledger, w.before = l, past.before
+	w.ledger = l
 	ended, err := endLeftovers(ctx, o, w.run, past.processes)
 	if err != nil {
 		return nil, err
@@ -154,84 +158,6 @@ func (r *resolved) unchanged(ctx context.Context, o *RunOptions) error {
 		if now.Digest != f.Digest {
 			return fmt.Errorf("%w: %s has the digest %s, it had %s", ErrChanged, f.Name, now.Digest, f.Digest)
 		}
-	}
-	return nil
-}
-
-// past is what the ledger of a run tells a runner that goes on.
-type past struct {
-	open      openRecord
-	before    HostFacts
-	processes []processRecord // of the life that was not ended
-	starts    []startRecord
-	requests  []int // of each life
-	offsets   []int64
-	size      int64
-}
-
-// take takes one record.
-func (p *past) take(r *record) error {
-	at := p.size
-	p.size += int64(r.size)
-	var err error
-	switch r.Kind {
-	case recordOpen:
-		err = json.Unmarshal(r.Data, &p.open)
-	case recordHost:
-		var h *hostRecord
-		if h, err = decode[hostRecord](r.line); err == nil && h.When == "before" {
-			p.before = h.Host
-		}
-	case recordStart:
-		var s *startRecord
-		if s, err = decode[startRecord](r.line); err == nil {
-			p.starts, p.requests, p.offsets = append(p.starts, *s), append(p.requests, 0), append(p.offsets, at)
-			p.processes = nil
-		}
-	case recordProcess:
-		var q *processRecord
-		if q, err = decode[processRecord](r.line); err == nil {
-			p.processes = append(p.processes, *q)
-		}
-	case recordEnd:
-		p.processes = nil
-	case recordRequest:
-		if n := len(p.requests); n > 0 {
-			p.requests[n-1]++
-		}
-	}
-	return err
-}
-
-// isOf looks whether ledger and plan belong together.
-func (p *past) isOf(dir string, plan *Plan) error {
-	resolved, err := readInput(filepath.Join(dir, ResolvedName))
-	if err != nil {
-		return err
-	}
-	if p.open.PlanFileSHA256 != plan.FileSHA256() || p.open.PlanSHA256 != sumOf(resolved) {
-		return fmt.Errorf("%w: %s or %s is not the one that the ledger names", ErrChanged, PlanName, ResolvedName)
-	}
-	return nil
-}
-
-// judge judges the lives so far.
-func (p *past) judge(w *walk) error {
-	for i, start := range p.starts {
-		planned, ok := w.planned(start)
-		if !ok {
-			return fmt.Errorf("%w: the ledger has a life of arm %s that the plan does not have", ErrChanged, start.Name)
-		}
-		to := p.size
-		if i+1 < len(p.offsets) {
-			to = p.offsets[i+1]
-		}
-		state, err := judgeLife(w.plan.of(planned), w.faces, filepath.Join(w.o.Evidence, LedgerName), p.offsets[i], to)
-		if err != nil {
-			return err
-		}
-		w.past = append(w.past, attempt{start, state})
-		w.tracker.inherit(planned.Load, state, p.requests[i])
 	}
 	return nil
 }

@@ -93,7 +93,6 @@ type walk struct {
 	hold    *os.File // of the evidence folder: a run is alive
 	ledger  *ledger
 	faces   *faceTable
-	before  HostFacts
 	past    []attempt // the lives so far
 	gtt     *float64  // GiB in use before the life that ended last
 	tracker *tracker
@@ -146,8 +145,7 @@ func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	w.before = readHostFacts(o.Root)
-	if err := w.recordHost("before", HostBeforeName, w.before); err != nil {
+	if err := w.recordHost("before", HostBeforeName, readHostFacts(o.Root)); err != nil {
 		return nil, err
 	}
 	return w, w.ledger.sync()
