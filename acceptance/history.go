@@ -27,6 +27,8 @@ type History struct {
 	Samples    []SampleAt
 	Neighbours []NeighbourWork // by kind
 	Identities []NamedDigest
+
+	gates map[string]bool // faces that the plan lets decide
 }
 
 // A LifeSpan is one server life.
@@ -47,7 +49,7 @@ type FindingAt struct {
 	At     time.Time
 	Arm    int
 	Face   string
-	Fault  bool // else a warning
+	Fault  bool // it decides; else it is only reported
 	Detail string
 }
 
@@ -88,7 +90,11 @@ func ReadHistory(dir string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
-	h := &History{P0: p.P0}
+	h := &History{P0: p.P0, gates: map[string]bool{}}
+	faces := newFaceTable(p)
+	for i, f := range faces.infos {
+		h.gates[f.Name] = faces.settings[i] == detect.Gate
+	}
 	if _, err := scanLedger(bytes.NewReader(raw), func(r *record) error { return h.take(r.line) }); err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
@@ -150,7 +156,7 @@ func (h *History) take(l line) error {
 }
 
 func (h *History) found(at time.Time, arm int, f detect.Finding) {
-	h.Findings = append(h.Findings, FindingAt{At: at, Arm: arm, Face: f.Face, Fault: f.Grade == detect.Fault, Detail: f.Detail})
+	h.Findings = append(h.Findings, FindingAt{At: at, Arm: arm, Face: f.Face, Fault: f.Grade == detect.Fault && h.gates[f.Face], Detail: f.Detail})
 }
 
 func (h *History) worked(r *neighbourRecord) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/1bit-systems/pkg/acceptance"
 	"github.com/1bit-systems/pkg/internal/ui"
 )
 
@@ -55,10 +56,10 @@ func cleaned(lines []string) []string {
 func (r *Report) claim() string {
 	v := r.verdict
 	switch v.Verdict {
-	case "pass":
+	case acceptance.Pass:
 		return fmt.Sprintf("Package %s, under the load of plan %s, has fewer than %s faults per %s, at %g %% confidence.",
-			v.Package, v.Plan, r.primary(), v.Primary, 100*v.Bounds.Confidence)
-	case "fail":
+			v.Package, v.Plan, r.primary(), r.unit(), 100*v.Bounds.Confidence)
+	case acceptance.Fail:
 		return fmt.Sprintf("Package %s showed a fault under the load of plan %s.", v.Package, v.Plan)
 	}
 	return fmt.Sprintf("The run of plan %s says nothing final about package %s.", v.Plan, v.Package)
@@ -69,19 +70,38 @@ func (r *Report) facts() []fact {
 	counted := v.Arms.Clean + v.Arms.Fault
 	facts := []fact{
 		{thousands(v.Requests), "requests"},
-		{fmt.Sprintf("%d", len(v.Faults)), "faults"},
+		{fmt.Sprint(r.deciding()), "faults that decide"},
 		{thousands(counted), "server lives that count"},
-		{r.primary(), "faults per " + v.Primary + " at most" + r.wanted()},
+		{r.primary(), "faults per " + r.unit() + " at most" + r.wanted()},
 	}
 	return append(facts, fact{percent(v.Exposure.AllSlotsBusyShare), "of the busy time all slots busy"}, fact{seconds(v.Exposure.LoadSeconds), "under load"})
 }
 
 // primary writes the bound that decides, in its own unit.
 func (r *Report) primary() string {
-	if r.verdict.Primary == "hour" {
+	if r.verdict.Primary == acceptance.PrimaryHour {
 		return perHour(r.verdict.Bounds.PrimaryUpper)
 	}
 	return rate(r.verdict.Bounds.PrimaryUpper)
+}
+
+// unit is what p0 is a rate of, in words.
+func (r *Report) unit() string {
+	if r.verdict.Primary == acceptance.PrimaryArm {
+		return "server life"
+	}
+	return r.verdict.Primary
+}
+
+// deciding counts the faults that do not only stand in the report.
+func (r *Report) deciding() int {
+	n := 0
+	for _, f := range r.verdict.Faults {
+		if f.Gates {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Report) wanted() string {

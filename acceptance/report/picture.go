@@ -52,6 +52,9 @@ func (r *Report) faultMarks() []mark {
 		if len(list) == mostFaults {
 			break
 		}
+		if !f.Gates {
+			continue
+		}
 		list = append(list, mark{r.at(f.At), f.Face + ": " + f.Detail})
 	}
 	return list
@@ -102,7 +105,7 @@ func (r *Report) boundsPicture() picture {
 	}
 	note := "The axis is logarithmic."
 	if p0 > 0 {
-		note += fmt.Sprintf(" The line is the rate that the plan wants excluded: %g per %s.", p0, r.verdict.Primary)
+		note += fmt.Sprintf(" The line is the rate that the plan wants excluded: %g per %s.", p0, r.unit())
 	}
 	return picture{Title: "How far the evidence reaches", Note: note, SVG: c.end()}
 }
@@ -210,7 +213,7 @@ func (r *Report) facesPicture() picture {
 		}
 		c.text(left+float64(i)/4*(plotWidth-left-plotRight), c.height-6, "tick", anchor, span(r.length()*float64(i)/4))
 	}
-	return picture{Title: "Faces over time", Note: "Red: a fault. The others are warnings and decide nothing.", SVG: c.end()}
+	return picture{Title: "Faces over time", Note: "Red: a fault that decides. The others are only reported.", SVG: c.end()}
 }
 
 func (r *Report) slotPicture() picture {

@@ -65,11 +65,11 @@ func faultyRun() *Report {
 	v.Verdict, v.Reason = acceptance.Fail, "fault(nan-wire): null log-probability: 24 of 32 tokens"
 	at := began.Add(31 * time.Minute)
 	v.Faults = []acceptance.Fault{
-		{Face: "nan-wire", Arm: 4, Request: value(218), Slot: value(2), At: at, Detail: hostile, Tasks: []acceptance.SlotTask{
+		{Face: "nan-wire", Gates: true, Arm: 4, Request: value(218), Slot: value(2), At: at, Detail: hostile, Tasks: []acceptance.SlotTask{
 			{Slot: 3, Task: 187, Request: value(217), Selected: "lru", PromptTokens: 175, Tokens: 29, GraphsReused: 190, FromUS: 367_000_000, ToUS: 369_000_000},
 			{Slot: 2, Task: 218, Faulted: true, Request: value(218), Selected: "lru", NeverUsed: true, FromUS: 369_100_000},
 		}},
-		{Face: "crash", Arm: 4, At: at.Add(time.Minute), Detail: "signal 11 (segmentation fault)"},
+		{Face: "crash", Gates: true, Arm: 4, At: at.Add(time.Minute), Detail: "signal 11 (segmentation fault)"},
 	}
 	v.Table = append(v.Table, acceptance.FaceRow{Face: "crash", Setting: "gate", N: 60, Unit: "arm", Seen: 1, Upper95: 0.0766, First: &at, Excerpt: hostile})
 	v.Fisher = &acceptance.Fisher{CandidateFaults: 6, CandidateLives: 60, ControlLives: 60, TwoSided: 0.027412, Less: 1, Greater: 0.013706}
@@ -133,7 +133,7 @@ func TestReportHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"What was not tested", "uptime beyond 1m12s", "hrx-3092596, 10605 (86c33b5d5)", "240 of 240", "1,500 by LRU, 0 by LCP similarity, 0 by id",
+		"What was not tested", "uptime beyond 1m12s", "hrx-3092596, 10605 (86c33b5d5)", "240 of 240", "1,500 by LRU, 0 by LCP, 0 by id",
 		"99.1 GiB → 99.3 GiB", "0.048703", "0.006767", "0.025629", "0.007957", "0.012405", strings.Repeat("b2", 32), strings.Repeat("d4", 32),
 		"invalid(port-taken)", "signal 11 (segmentation fault)", "412,000 tokens", "LRU, never used before", "6m7s to 6m9s", "0.027412", "82.0 %", "2026-10-25 03:31:00Z",
 	} {

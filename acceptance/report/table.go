@@ -45,17 +45,17 @@ func (r *Report) tables() []table {
 func (r *Report) arms() table {
 	t := table{
 		Title: "Arms",
-		Head: []string{"arm", "build", "parallel", "neighbour", "lives", "requests", "OK", "NaN", "HTTP errors", "restarts",
+		Head: []string{"arm", "build", "parallel", "neighbour", "lives", "requests", "OK", "NaN", "NaN log lines", "HTTP errors", "restarts",
 			"never-used slots hit", "slot selection", "all slots busy", "median", "GTT before → after"},
-		Number: []bool{4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 12: true, 13: true, 14: false},
+		Number: []bool{2: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 13: true, 14: true, 15: false},
 	}
 	for _, a := range r.verdict.Rows {
 		lives := max(1, a.States.Clean+a.States.Fault+a.States.Invalid+a.States.OutOfRegime)
 		t.Rows = append(t.Rows, []string{
 			a.Name + " (" + a.Role + ")", a.Build, fmt.Sprint(a.Parallel), or(a.Neighbour, "none"), fmt.Sprint(a.Lives),
-			thousands(a.Requests), thousands(a.OK), fmt.Sprintf("%d (%d guard lines)", a.NaN, a.GuardLines), fmt.Sprint(a.HTTPErrors),
+			thousands(a.Requests), thousands(a.OK), fmt.Sprint(a.NaN), fmt.Sprint(a.GuardLines), fmt.Sprint(a.HTTPErrors),
 			fmt.Sprint(a.Restarts), fmt.Sprintf("%d of %d", a.NeverUsedSlots, a.Parallel*lives),
-			fmt.Sprintf("%s by LRU, %d by LCP similarity, %d by id", thousands(a.Selected.LRU), a.Selected.LCP, a.Selected.ByID),
+			fmt.Sprintf("%s by LRU, %d by LCP, %d by id", thousands(a.Selected.LRU), a.Selected.LCP, a.Selected.ByID),
 			percent(a.BusyShare), milliseconds(a.MedianMS), gib(a.GTTBeforeGiB) + " → " + gib(a.GTTAfterGiB),
 		})
 	}
@@ -73,7 +73,7 @@ type bound struct {
 func (r *Report) boundList() []bound {
 	b, v := r.verdict.Bounds, r.verdict
 	list := []bound{
-		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %g %%: the one that decides", v.Primary, 100*b.Confidence), v.Primary == "hour"},
+		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %g %%: the one that decides", r.unit(), 100*b.Confidence), v.Primary == "hour"},
 		{"server life", b.ArmUpper95, "per life", false},
 		{"request", b.RequestUpper95, "per request, if the requests of one life are independent", false},
 		{"request, correlated 0.1", b.RequestUpper95ICC01, "per request, if those of one life are correlated by 0.1", false},
@@ -141,9 +141,10 @@ func (r *Report) faces() table {
 		if f.First != nil {
 			first = clock(*f.First)
 		}
-		n := thousands(f.N) + " " + or(f.Unit, "request")
-		if f.N != 1 {
-			n += "s"
+		unit := map[string][2]string{"arm": {"life", "lives"}, "request": {"request", "requests"}}[or(f.Unit, "request")]
+		n := thousands(f.N) + " " + unit[1]
+		if f.N == 1 {
+			n = "1 " + unit[0]
 		}
 		t.Rows = append(t.Rows, []string{f.Face, f.Setting, n, fmt.Sprint(f.Seen), rate(f.Upper95), first, f.Excerpt})
 	}
@@ -151,8 +152,11 @@ func (r *Report) faces() table {
 }
 
 func (r *Report) faults() table {
-	t := table{Title: "Faults", Head: []string{"face", "arm", "request", "slot", "at", "what"}, Number: []bool{1: true, 2: true, 3: true, 5: false}}
+	t := table{Title: "Faults", Head: []string{"face", "life", "request", "slot", "at", "what"}, Number: []bool{1: true, 2: true, 3: true, 5: false}}
 	for i, f := range r.verdict.Faults {
+		if !f.Gates {
+			f.Face += " (reported)"
+		}
 		if i == mostFaults {
 			t.Note = fmt.Sprintf("The first %d of %d; verdict.json has all.", mostFaults, len(r.verdict.Faults))
 			break
@@ -168,7 +172,7 @@ const mostFaults = 100
 func (r *Report) slotTasks() table {
 	t := table{
 		Title: "What the slots did", Note: "At the end of each life with a fault, joined from the server's log and the wire. Where a fault was seen need not be where it came from.",
-		Head:   []string{"arm", "slot", "task", "request", "selected", "state", "prompt", "generated", "graphs reused", "by the log's clock"},
+		Head:   []string{"life", "slot", "task", "request", "selected", "state", "prompt", "generated", "graphs reused", "by the log's clock"},
 		Number: []bool{0: true, 1: true, 2: true, 3: true, 6: true, 7: true, 8: true, 9: false},
 	}
 	for _, f := range r.verdict.Faults[:min(len(r.verdict.Faults), mostFaults/10)] {
