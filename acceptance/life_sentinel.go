@@ -97,20 +97,8 @@ func (l *life) askQuiet(ctx context.Context, index, pass int) *engine.Answer {
 		}
 		return nil
 	}
-	rec := sentinelRecord{Sentinel: index, Pass: pass, Prompt: sumOf([]byte(pr.Text)), Text: a.Content, Tokens: a.TokenIDs}
-	for _, t := range a.Tokens {
-		if t.Logprob == nil || math.IsInf(*t.Logprob, 0) || math.IsNaN(*t.Logprob) {
-			continue
-		}
-		gap := unknownGap
-		if t.TopGap != nil {
-			gap = *t.TopGap
-		}
-		rec.Logprobs, rec.Gaps = append(rec.Logprobs, *t.Logprob), append(rec.Gaps, gap)
-		if len(a.TokenIDs) == 0 {
-			rec.Tokens = append(rec.Tokens, t.ID)
-		}
-	}
+	rec := sentinelRecord{Sentinel: index, Pass: pass, Prompt: sumOf([]byte(pr.Text))}
+	rec.read(a)
 	l.put(recordSentinel, rec, false)
 	if pass == passReference && l.plan.Sentinels.Reference != "" {
 		l.compareReference(rec, a)
@@ -118,8 +106,27 @@ func (l *life) askQuiet(ctx context.Context, index, pass int) *engine.Answer {
 	return a
 }
 
-// unknownGap stands for a distance that an answer does not tell.
-const unknownGap = -1.0
+// read takes what others will be compared with.
+func (s *sentinelRecord) read(a *engine.Answer) {
+	s.Text, s.IDs, s.Tokens = a.Content, a.TokenIDs, make([]sentinelToken, 0, len(a.Tokens))
+	for _, t := range a.Tokens {
+		known := sentinelToken{ID: t.ID, Logprob: finite(t.Logprob), Gap: finite(t.TopGap)}
+		if t.ID < 0 {
+			if known.Bytes = t.Bytes; len(t.Bytes) == 0 {
+				known.Bytes = []byte(t.Text)
+			}
+		}
+		s.Tokens = append(s.Tokens, known)
+	}
+}
+
+// finite is a number that JSON can tell, or nil.
+func finite(v *float64) *float64 {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
+		return nil
+	}
+	return v
+}
 
 // compareReference compares a quiet answer with that of another run.
 func (l *life) compareReference(rec sentinelRecord, a *engine.Answer) {
@@ -167,16 +174,9 @@ func readReference(dir, promptSum string) (*engine.Answer, error) {
 
 // answer makes of a record what detectors compare.
 func (s *sentinelRecord) answer() *engine.Answer {
-	a := &engine.Answer{Status: 200, Content: s.Text, TokenIDs: s.Tokens, TokensPredicted: len(s.Tokens), SlotID: -1}
-	for i := range s.Logprobs {
-		if i >= len(s.Tokens) || i >= len(s.Gaps) {
-			break
-		}
-		t := engine.Token{ID: s.Tokens[i], Logprob: &s.Logprobs[i]}
-		if s.Gaps[i] != unknownGap {
-			t.TopGap = &s.Gaps[i]
-		}
-		a.Tokens = append(a.Tokens, t)
+	a := &engine.Answer{Status: 200, Content: s.Text, TokenIDs: s.IDs, TokensPredicted: max(len(s.IDs), len(s.Tokens)), SlotID: -1}
+	for _, t := range s.Tokens {
+		a.Tokens = append(a.Tokens, engine.Token{ID: t.ID, Text: string(t.Bytes), Bytes: t.Bytes, Logprob: t.Logprob, TopGap: t.Gap})
 	}
 	return a
 }

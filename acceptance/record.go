@@ -134,13 +134,19 @@ type watchdogRecord struct {
 // sentinelRecord is one answer on the quiet server. Pass 1 is the reference, 2
 // the sequential control, 3 was asked for after the load.
 type sentinelRecord struct {
-	Sentinel int       `json:"sentinel"` // index of its length
-	Pass     int       `json:"pass"`
-	Prompt   string    `json:"prompt_sha256"`
-	Text     string    `json:"text"`
-	Tokens   []int     `json:"tokens"`
-	Logprobs []float64 `json:"logprobs"`
-	Gaps     []float64 `json:"gaps"` // between the two likeliest tokens; -1: not told
+	Sentinel int             `json:"sentinel"` // index of its length
+	Pass     int             `json:"pass"`
+	Prompt   string          `json:"prompt_sha256"`
+	Text     string          `json:"text"`
+	IDs      []int           `json:"ids,omitempty"` // of all tokens, where the API tells them by themselves
+	Tokens   []sentinelToken `json:"tokens"`        // those that have a log-probability
+}
+
+type sentinelToken struct {
+	ID      int      `json:"id"`              // -1: not told
+	Bytes   []byte   `json:"bytes,omitempty"` // of a token without id
+	Logprob *float64 `json:"logprob"`         // null: not finite
+	Gap     *float64 `json:"gap"`             // between the two likeliest tokens; null: not told
 }
 
 // Outcomes of a request.
