@@ -42,6 +42,7 @@ type life struct {
 	table     *faceTable // what the plan makes of them
 	host      *hostWatch
 	pulse     *pulse
+	room      room
 	answers   *answers.Writer
 	replies   lastReplies
 	maker     *prompter
@@ -61,6 +62,7 @@ type life struct {
 	ended    int   // requests
 	faults   int
 	stopped  bool            // the server's end is ours from here on
+	barked   bool            // a watchdog
 	to       int64           // when the load ended, µs
 	listener detect.Identity // who answers on the port
 	lcpFree  []span          // sentinels under load, which may be put on a slot by their beginning
@@ -140,11 +142,8 @@ func (l *life) put(kind string, data any, now bool) {
 }
 
 // line takes the first line of a telling kind from the server log.
-func (l *life) line(ev engine.LogEvent) {
-	l.mu.Lock()
-	ours := l.stopped
-	l.mu.Unlock()
-	if ours && ev.Kind == engine.LogAbort && !ev.NaNAbort {
+func (l *life) line(ev engine.LogEvent, ending bool) {
+	if ending && ev.Kind == engine.LogAbort && !ev.NaNAbort {
 		return // a server that is told to end twice, by us and by its front end, may abort over it
 	}
 	l.put(recordLog, logRecord{Kind: ev.Kind, NaN: ev.NaN, NaNAbort: ev.NaNAbort, Line: ev.Detail}, true)
@@ -185,8 +184,8 @@ func (l *life) run(ctx context.Context) error {
 	if err := errors.Join(l.ledger.append(recordStart, l.begin), l.ledger.sync()); err != nil {
 		return err
 	}
-	if err := atomicfile.MkdirAll(l.dir, 0o755); err != nil {
 	l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root)) // from here on it is watched
+	if err := atomicfile.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}
 	var err error
@@ -200,12 +199,14 @@ func (l *life) run(ctx context.Context) error {
 	l.log = newLogWatch(filepath.Join(l.dir, ServerLogName), l.plan.Server.Parallel, l.us, l.line)
 
 	l.pulse = newPulse(sinceBoot, l.paused)
+	l.room.measure(l.dir)
 	var watchers errgroup.Group
 	watchers.Go(func() error { l.fail(l.log.follow(watch)); return nil })
 	watchers.Go(func() error { l.every(watch, syncEvery, l.sync); return nil })
 	watchers.Go(func() error { l.every(watch, tellEvery, l.tell); return nil })
 	watchers.Go(func() error { l.every(watch, pauseEvery, l.pulse.beat); return nil })
 	watchers.Go(func() error { l.every(watch, guardEvery, func() { l.guard(watch) }); return nil })
+	watchers.Go(func() error { l.every(watch, guardEvery, l.roomLeft); return nil })
 	watchers.Go(func() error { l.followKernel(watch); return nil })
 
 	trouble := l.live(ctx, watch, &watchers)
@@ -217,7 +218,7 @@ func (l *life) run(ctx context.Context) error {
 	trouble = errors.Join(trouble, l.teardown(after))
 	stopWatching()
 	_ = watchers.Wait() // none fails
-	l.fail(l.log.drain())
+	l.fail(l.log.drain(after))
 	l.close(after, trouble)
 	l.tell()
 	return l.err

@@ -35,7 +35,7 @@ func (l *life) awaitExit(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	l.fail(l.log.drain())
+	l.fail(l.log.drain(ctx))
 	killed := l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root))
 	l.put(recordExit, exitRecord{Code: status.Code, Signal: int(status.KilledBy()), Text: status.String(), OOMKilled: killed}, true)
 	l.found(l.faces.Exit(detect.Exit{Status: status, OOMKilled: killed}))
@@ -66,14 +66,17 @@ func (l *life) teardown(ctx context.Context) error {
 		}
 	default:
 	}
-	l.fail(l.log.drain()) // what it says from now on is about its end
 	l.mu.Lock()
 	l.stopped = true
 	grace := faultGrace
-	if l.why == whyDone {
+	switch {
+	case l.room.short:
+		grace = 0 // it writes on while it ends
+	case l.why == whyDone:
 		grace = stopGrace
 	}
 	l.mu.Unlock()
+	l.fail(l.log.ending()) // what it says from now on is about its end
 	if err := l.server.Stop(ctx, grace); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -56,16 +55,8 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// paused ends the life because the runner did not watch it. What is in flight is
-// given up. Also the questions after the load go through it, but the end of a
-// life whose answers are all there may take as long as it likes.
+// paused ends the life because the runner did not watch it; what is in flight is
+// given up.
 func (l *life) paused(gap time.Duration) {
-	l.mu.Lock()
-	over := l.stopped || l.why != "" && l.why != whyDone
-	l.mu.Unlock()
-	if over {
-		return
-	}
-	l.put(recordWatchdog, watchdogRecord{watchPaused, gap.Seconds(), pauseLimit.Seconds()}, true)
-	l.end(whyWatchdog, fmt.Sprintf("the runner itself did not run for %s: it was stopped, or the host slept", gap.Round(100*time.Millisecond)))
+	l.bark(watchdogRecord{watchPaused, gap.Seconds(), pauseLimit.Seconds()})
 }

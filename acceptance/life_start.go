@@ -32,7 +32,7 @@ func (l *life) start(ctx context.Context) bool {
 			l.fail(err)
 			return false
 		}
-		l.fail(l.log.drain())
+		l.fail(l.log.drain(ctx))
 		rec.PortTaken = errors.Is(err, engine.ErrExited) && l.log.count(engine.LogBind) > bound
 		if !rec.PortTaken || rec.Tries == portTries {
 			break
@@ -44,7 +44,7 @@ func (l *life) start(ctx context.Context) bool {
 		l.notReady(ctx, err, rec)
 		return false
 	}
-	l.identify(&rec)
+	l.identify(ctx, &rec)
 	l.put(recordStartup, rec, true)
 	l.o.Log.Info("server is ready", "arm", l.begin.Arm, "pid", rec.PID, "port", rec.Port, "took_ms", rec.TookMS)
 	return true
@@ -98,8 +98,8 @@ func (l *life) notReady(ctx context.Context, err error, rec startupRecord) {
 
 // identify records what serves: which program it really is, and where the model
 // lies.
-func (l *life) identify(rec *startupRecord) {
-	l.fail(l.log.drain())
+func (l *life) identify(ctx context.Context, rec *startupRecord) {
+	l.fail(l.log.drain(ctx))
 	placed := l.log.placement()
 	rec.Devices, rec.Offloaded, rec.Layers = placed.Devices, placed.Offloaded, placed.Layers
 	l.mu.Lock()

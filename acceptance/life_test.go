@@ -195,12 +195,11 @@ func TestAbortAtOurEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.stopped = stopped
 		ev, ok := engine.ParseLogLine("terminate called without an active exception")
 		if !ok {
 			t.Fatal("the line is none")
 		}
-		if l.line(ev); l.reason() != want {
+		if l.line(ev, stopped); l.reason() != want {
 			t.Errorf("told to end %v: the life ends for %q, want %q", stopped, l.reason(), want)
 		}
 	}

@@ -48,7 +48,6 @@ type hostWatch struct {
 	kernelSeen int
 	pids       []int    // that the server had, those that have ended too
 	devices    []string // that they had open
-	barked     bool
 }
 
 // sample is one line of samples.jsonl. A nil field means that the host has no
@@ -120,13 +119,14 @@ func extreme(old, v *float64, sign float64) *float64 {
 	return old
 }
 
-// bark ends the life for a cause outside of the server.
+// bark ends the life for a cause outside of the server. The questions after the
+// load are part of it; once the server is told to end nothing is.
 func (l *life) bark(rec watchdogRecord) {
-	l.host.mu.Lock()
-	again := l.host.barked
-	l.host.barked = true
-	l.host.mu.Unlock()
-	if again || l.reason() != "" {
+	l.mu.Lock()
+	over := l.barked || l.stopped || l.why != "" && l.why != whyDone
+	l.barked = l.barked || !over
+	l.mu.Unlock()
+	if over {
 		return
 	}
 	l.put(recordWatchdog, rec, true)

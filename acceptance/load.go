@@ -169,7 +169,7 @@ func (l *life) lost(ctx context.Context, err error) {
 // part of the load.
 func (l *life) settle(ctx context.Context) {
 	for range 50 {
-		l.fail(l.log.drain())
+		l.fail(l.log.drain(ctx))
 		l.mu.Lock()
 		ended := l.ended
 		l.mu.Unlock()

@@ -21,8 +21,11 @@ import (
 // account of the slots and to line.
 type logWatch struct {
 	path string
-	line func(engine.LogEvent)
-	now  func() int64 // the life's clock, µs
+	line func(ev engine.LogEvent, ending bool) // ending: the server had been told to end when it wrote that
+	now  func() int64                          // the life's clock, µs
+
+	turn sync.Mutex // held over a drain, with what it tells
+	buf  []byte
 
 	mu     sync.Mutex
 	start  int64 // when the server was started, by the life's clock
@@ -32,21 +35,23 @@ type logWatch struct {
 	tasks  []engine.Task // the last ones
 	places engine.Placement
 	lines  map[engine.LogKind]int
-	tell   string // the last line that tells of trouble
-	fresh  []engine.LogEvent
+	tell   string            // the last line that tells of trouble
+	fresh  []engine.LogEvent // not told yet; of who has the turn
 	sum    hash.Hash
-	size   int64
+	size   int64 // read so far
+	end    int64 // how long the log was when the server was told to end; -1: it was not
 }
 
 // followEvery is how often the log is read. Its lines carry their own times.
 const followEvery = 20 * time.Millisecond
 
-// readAtOnce bounds what is taken of the log in one go.
-const readAtOnce = 1 << 20
+// readAtOnce bounds what is taken of the log in one go, while others wait to ask
+// about it.
+const readAtOnce = 256 << 10
 
-func newLogWatch(path string, parallel int, now func() int64, line func(engine.LogEvent)) *logWatch {
+func newLogWatch(path string, parallel int, now func() int64, line func(engine.LogEvent, bool)) *logWatch {
 	w := &logWatch{
-		path: path, line: line, now: now, start: now(), slots: newSlotLog(parallel),
+		path: path, line: line, now: now, start: now(), slots: newSlotLog(parallel), end: -1,
 		lines: map[engine.LogKind]int{}, sum: sha256.New(),
 	}
 	w.joiner.Done = func(t engine.Task) {
@@ -63,12 +68,21 @@ func (w *logWatch) started(at int64) {
 	w.start = at
 }
 
+// ending tells that the server is told to end now.
+func (w *logWatch) ending() error {
+	size, err := w.written()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = size
+	return err
+}
+
 // follow reads until the context ends.
 func (w *logWatch) follow(ctx context.Context) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		if err := w.drain(); err != nil {
+		if err := w.drain(ctx); err != nil {
 			return err
 		}
 		select {
@@ -79,42 +93,80 @@ func (w *logWatch) follow(ctx context.Context) error {
 	}
 }
 
-// drain reads what has been written since the last time.
-func (w *logWatch) drain() error {
-	w.mu.Lock()
-	err := w.read()
-	fresh := w.fresh
-	w.fresh = nil
-	w.mu.Unlock()
-	for _, ev := range fresh {
-		w.line(ev)
+// drain reads what has been written up to now, and has told of it when it
+// returns. It takes no more than that, for a server may write faster than we
+// read.
+func (w *logWatch) drain(ctx context.Context) error {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	size, err := w.written()
+	if err != nil || size == w.size { // which only who has the turn changes
+		return err
 	}
-	return err
-}
-
-// read takes in what is new.
-func (w *logWatch) read() error {
 	f, err := os.Open(w.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("follow the server log: %w", err)
 	}
 	defer f.Close()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := f.ReadAt(buf, w.size)
-		w.size += int64(n)
-		w.sum.Write(buf[:n])
-		w.reader.Feed(buf[:n], time.Duration(w.now()-w.start)*time.Microsecond, w.take)
-		if err == io.EOF {
-			return nil
+	for ctx.Err() == nil {
+		n, ending, err := w.read(f, size)
+		for _, ev := range w.fresh {
+			w.line(ev, ending)
 		}
+		w.fresh = w.fresh[:0]
 		if err != nil {
 			return fmt.Errorf("follow the server log: %w", err)
 		}
+		if n == 0 {
+			return nil
+		}
 	}
+	return nil
+}
+
+// written tells how long the log is.
+func (w *logWatch) written() (int64, error) {
+	info, err := os.Stat(w.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("follow the server log: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// read takes in a piece of what is new, up to the given size of the log: of
+// before the server was told to end, or of after.
+func (w *logWatch) read(f *os.File, size int64) (n int, ending bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.buf == nil {
+		w.buf = make([]byte, readAtOnce)
+	}
+	buf := w.buf
+	if ending = w.end >= 0 && w.size >= w.end; w.end >= 0 && !ending {
+		size = min(size, w.end)
+	}
+	if size <= w.size {
+		return 0, ending, nil
+	}
+	buf = buf[:min(int64(len(buf)), size-w.size)]
+	if n, err = f.ReadAt(buf, w.size); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	w.size += int64(n)
+	w.sum.Write(buf[:n])
+	w.reader.Feed(buf[:n], time.Duration(w.now()-w.start)*time.Microsecond, w.take)
+	return n, ending, err
+}
+
+// unread tells how long the log is and how much of that has not been read yet.
+func (w *logWatch) unread() (size, unread int64, err error) {
+	size, err = w.written()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return size, size - w.size, err
 }
 
 // take sorts one event in.
