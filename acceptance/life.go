@@ -63,6 +63,7 @@ type life struct {
 	faults   int
 	stopped  bool            // the server's end is ours from here on
 	barked   bool            // a watchdog
+	tooLong  bool            // the life has lasted as long as it may: nothing more is asked
 	to       int64           // when the load ended, µs
 	listener detect.Identity // who answers on the port
 	lcpFree  []span          // sentinels under load, which may be put on a slot by their beginning
@@ -232,10 +233,7 @@ func (l *life) live(ctx, watch context.Context, watchers *errgroup.Group) error 
 	}
 	l.exitSeen = make(chan struct{})
 	watchers.Go(func() error { l.awaitExit(watch); return nil })
-	if d := time.Duration(l.plan.Watchdogs.Life); d > 0 {
-		timer := time.AfterFunc(d, func() { l.bark(watchdogRecord{Reason: watchLife, Value: d.Seconds(), Limit: d.Seconds()}) })
-		defer timer.Stop()
-	}
+	defer l.limit()()
 	l.place()
 	if l.makePrompts(ctx) {
 		l.quietSentinels(ctx)

@@ -119,6 +119,37 @@ func extreme(old, v *float64, sign float64) *float64 {
 	return old
 }
 
+// limit ends a life that lasts too long. What is in flight then has the time to
+// show that it hangs, which is no outside cause: only what comes after its
+// deadline is given up. The returned function ends the watch.
+func (l *life) limit() func() {
+	d := time.Duration(l.plan.Watchdogs.Life)
+	if d <= 0 {
+		return func() {}
+	}
+	soon := time.AfterFunc(d, func() {
+		l.mu.Lock()
+		l.tooLong = true
+		l.mu.Unlock()
+	})
+	late := time.AfterFunc(d+time.Duration(l.plan.Load.RequestDeadline)+exitWait, l.overdue)
+	return func() {
+		soon.Stop()
+		late.Stop()
+	}
+}
+
+func (l *life) overdue() {
+	limit := time.Duration(l.plan.Watchdogs.Life).Seconds()
+	l.bark(watchdogRecord{Reason: watchLife, Value: float64(l.us()) / usPerSecond, Limit: limit})
+}
+
+func (l *life) isTooLong() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tooLong
+}
+
 // bark ends the life for a cause outside of the server. The questions after the
 // load are part of it; once the server is told to end nothing is.
 func (l *life) bark(rec watchdogRecord) {

@@ -47,6 +47,9 @@ func (l *life) load(ctx context.Context) {
 	l.mu.Unlock()
 	l.settle(ctx)
 	l.loadOver(context.WithoutCancel(ctx))
+	if ctx.Err() == nil && l.isTooLong() {
+		l.overdue()
+	}
 	if ctx.Err() == nil {
 		l.end(whyDone, "")
 	}
@@ -75,6 +78,9 @@ func (l *life) tokenize(ctx context.Context, text string) (int, error) {
 
 // next makes the prompt of a request. Without one the load is over.
 func (l *life) next(ctx context.Context, id int) (prompt, bool) {
+	if l.isTooLong() {
+		return prompt{}, false
+	}
 	pr, err := l.maker.prompt(ctx, id)
 	if err != nil {
 		l.lost(ctx, err)

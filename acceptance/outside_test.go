@@ -57,3 +57,19 @@ func TestKillForMemoryExcusesNoLaterLife(t *testing.T) {
 		})
 	}
 }
+
+// A life that lasts too long is no excuse for a request that hangs in it; one
+// that is only slow is no evidence.
+func TestLifeWatchdogExcusesNoHang(t *testing.T) {
+	for fault, want := range map[string]string{
+		"hang@40": "fault(hang)",
+		"":        "invalid(watchdog): life was ",
+	} {
+		p := fakePackage(t, "works")
+		plan := fakePlan(t, p, fault, "attempts: 1\nwatchdogs: {life: 1500ms}\nload: {requests: 100000, prompt_tokens: [24], n_predict: [20], request_deadline: 1400ms}\n")
+		v := soak(t, RunOptions{Plan: plan, Package: p})
+		if !strings.HasPrefix(v.Reason, want) {
+			t.Errorf("%s: %s, want %s", v.Verdict, v.Reason, want)
+		}
+	}
+}

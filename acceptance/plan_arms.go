@@ -62,7 +62,7 @@ func (p *Plan) lifeProblem() (key, why string) {
 			{"load", (l.Load.Requests == 0) == (l.Load.Duration == 0), "give either requests or duration"},
 			{at("load"), need > have, p.overcommit(l)},
 			{at("gates.neighbour_work"), p.Gates.NeighbourWork > 0 && !p.hasNeighbour(), "the plan has no neighbour whose work could be counted"},
-			{at("watchdogs.life"), p.Watchdogs.Life != 0 && p.Watchdogs.Life <= l.Load.Duration, "must be longer than the load"},
+			{at("watchdogs.life"), p.Watchdogs.Life != 0 && p.Watchdogs.Life <= l.Load.Duration+l.Load.RequestDeadline, "must be longer than the load with the last request's deadline"},
 		})
 		if why != "" {
 			return key, why

@@ -92,7 +92,7 @@ func TestPlanRefusals(t *testing.T) {
 		{head + "load: {requests: 5}\ndevice: {layers: most}\n", "device.layers: must be all"},
 		{head + "load: {requests: 5}\ndevice: {counts_as: luck}\n", "device.counts_as: must be fault or invalid"},
 		{head + "load: {requests: 5}\nwatchdogs: {temp_c: 12}\n", "watchdogs.temp_c: must be 30 to 150"},
-		{head + "load: {duration: 1h}\nwatchdogs: {life: 1h}\n", "watchdogs.life: must be longer than the load"},
+		{head + "load: {duration: 1h}\nwatchdogs: {life: 1h}\n", "watchdogs.life: must be longer than the load with the last request's deadline"},
 		{head + "load: {requests: 5}\nneighbour: {kind: command}\n", "neighbour.args: must be given"},
 		{head + "load: {requests: 5}\nneighbour: {kind: command, args: [x], proof: '('}\n", "neighbour.proof: is no regular expression"},
 		{head + "load: {requests: 5}\nneighbour: {kind: memory, gib: .nan}\n", "neighbour.gib: must be more than 0"},
