@@ -48,6 +48,7 @@ type life struct {
 	maker     *prompter
 	sentinels Sentinels
 	known     map[int]*engine.Answer // of the sentinels on the quiet server, by index
+	quiet     int                    // requests that the quiet server has answered
 	other     *neighbour.Neighbour   // nil: none
 
 	clock time.Time // all µs of the ledger count from here

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -91,6 +92,9 @@ func (l *life) askQuiet(ctx context.Context, index, pass int) *engine.Answer {
 	}
 	list := l.faces.Exchange(x)
 	l.found(list)
+	if a != nil && a.Status == http.StatusOK {
+		l.quiet++
+	}
 	if a == nil || slices.ContainsFunc(list, func(f detect.Finding) bool { return f.Grade != detect.Warning }) {
 		if a != nil {
 			l.keep(fmt.Sprintf("sentinel-%d-%d", index, pass), a.Raw)

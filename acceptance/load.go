@@ -33,6 +33,7 @@ func (l *life) makePrompts(ctx context.Context) bool {
 // ended, or the life ends.
 func (l *life) load(ctx context.Context) {
 	l.setPhase(phaseLoad)
+	l.untilLogged(ctx, func() bool { return l.log.quiet(l.quiet) })
 	l.log.beginLoad()
 	l.mu.Lock()
 	l.from = l.us()
@@ -118,7 +119,7 @@ func (l *life) request(ctx context.Context, worker int, intended int64, pr promp
 	rec.Findings = l.faces.Exchange(x)
 	if known := l.known[pr.Sentinel]; a != nil && pr.Kind == kindSentinel && known != nil {
 		rec.Findings = append(rec.Findings, l.faces.Sentinel(known, a, l.sentinels.Tau)...)
-		l.log.exempt(span{rec.Slot, rec.StartUS, rec.EndUS})
+		l.log.exempt(span{slot: rec.Slot, from: rec.StartUS, to: rec.EndUS})
 	}
 	telling := slices.ContainsFunc(rec.Findings, func(f detect.Finding) bool { return f.Grade != detect.Warning })
 	l.put(recordRequest, rec, telling)
@@ -170,19 +171,25 @@ func (l *life) lost(ctx context.Context, err error) {
 	l.end(whyFault, err.Error())
 }
 
-// settle waits until the log, which a thread of its own writes, has the launch
-// of every answer, and closes the account of the slots: what comes next is not
-// part of the load.
+// settle waits until the log has the launch of every answer, and closes the
+// account of the slots: what comes next is not part of the load.
 func (l *life) settle(ctx context.Context) {
+	l.untilLogged(ctx, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.log.launched() >= l.ended
+	})
+	l.log.endLoad()
+}
+
+// untilLogged waits for what the log, which a thread of its own writes, must
+// still say. A log that does not say it is waited for in vain.
+func (l *life) untilLogged(ctx context.Context, said func() bool) {
 	for range 50 {
 		l.fail(l.log.drain(ctx))
-		l.mu.Lock()
-		ended := l.ended
-		l.mu.Unlock()
-		if l.log.launched() >= ended || ctx.Err() != nil {
+		if said() || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	l.log.endLoad()
 }

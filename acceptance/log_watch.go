@@ -239,6 +239,14 @@ func (w *logWatch) launched() int {
 	return w.slots.shape.launched()
 }
 
+// quiet tells whether so many tasks have been launched since the server began,
+// and none goes on.
+func (w *logWatch) quiet(tasks int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slots.launches >= tasks && len(w.slots.busy) == 0
+}
+
 // count tells how many lines of a kind there were.
 func (w *logWatch) count(kind engine.LogKind) int {
 	w.mu.Lock()

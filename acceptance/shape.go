@@ -52,15 +52,25 @@ type slotLog struct {
 	used     map[int]bool
 	last     time.Duration
 	loading  bool
-	lcp      []span // tasks that were put on their slot by the beginning of their prompt
-	may      []span // requests that may be
+	launches int               // in and out of the load
+	counted  map[slotTask]bool // tasks of the load that were put on their slot by the beginning of their prompt
+	lcp      []span            // those of them that have ended
+	may      []span            // requests that may be
 }
+
+// slotTask names a task of one server.
+type slotTask struct{ slot, task int }
 
 // span is a request's or a task's time on a slot, µs.
 type span struct {
-	slot     int
-	from, to int64
+	slot       int // -1: the answer does not tell
+	from, to   int64
+	similarity float64 // of a task
 }
+
+// sameText is the similarity from which on a prompt is one that the slot has
+// just had.
+const sameText = 0.9
 
 // maxSpans bounds the tasks that are kept: with so many the load has failed.
 const maxSpans = 10_000
@@ -68,7 +78,7 @@ const maxSpans = 10_000
 func newSlotLog(parallel int) *slotLog {
 	return &slotLog{
 		shape: shape{Launches: map[int]int{}}, parallel: parallel,
-		selected: map[int]string{}, busy: map[int]bool{}, used: map[int]bool{},
+		selected: map[int]string{}, busy: map[int]bool{}, used: map[int]bool{}, counted: map[slotTask]bool{},
 	}
 }
 
@@ -87,8 +97,12 @@ func (s *slotLog) add(ev engine.LogEvent, at time.Duration) {
 		s.selected[ev.Slot] = ev.How
 	case engine.LogLaunch:
 		s.elapse(at)
+		s.launches++
 		if s.loading {
 			s.launch(ev.Slot)
+			if s.selected[ev.Slot] == engine.SelectedLCP && len(s.counted) < maxSpans {
+				s.counted[slotTask{ev.Slot, ev.Task}] = true
+			}
 		}
 		delete(s.selected, ev.Slot)
 		s.busy[ev.Slot], s.used[ev.Slot] = true, true
@@ -122,10 +136,12 @@ func (s *slotLog) launch(slot int) {
 	s.shape.Launches[slot]++
 }
 
-// task takes one task of the load that has ended.
+// task takes one task that has ended. It is of the load if its launch was,
+// whenever it ended.
 func (s *slotLog) task(t engine.Task) {
-	if s.loading && t.How == engine.SelectedLCP && len(s.lcp) < maxSpans {
-		s.lcp = append(s.lcp, span{t.Slot, t.Launched.Microseconds(), t.Released.Microseconds()})
+	if key := (slotTask{t.Slot, t.ID}); s.counted[key] && len(s.lcp) < maxSpans {
+		delete(s.counted, key)
+		s.lcp = append(s.lcp, span{t.Slot, t.Launched.Microseconds(), t.Released.Microseconds(), t.Similarity})
 	}
 }
 
@@ -134,7 +150,8 @@ func (s *slotLog) task(t engine.Task) {
 func (s *slotLog) exempt(request span) { s.may = append(s.may, request) }
 
 // exempted counts the tasks that are those requests: the same slot, and within
-// the request's time as far as two clocks agree.
+// the request's time as far as two clocks agree. Where answers do not tell their
+// slot the prompt must be the one that the slot had.
 func (s *slotLog) exempted() int {
 	const slack = 100_000 // µs
 	n, from := 0, 0
@@ -145,7 +162,8 @@ func (s *slotLog) exempted() int {
 		}
 		for i := from; i < len(s.lcp); i++ {
 			t := &s.lcp[i]
-			if t.slot == request.slot && t.from >= request.from-slack && t.to <= request.to+slack {
+			same := t.slot == request.slot || request.slot < 0 && t.similarity >= sameText
+			if same && t.slot >= 0 && t.from >= request.from-slack && t.to <= request.to+slack {
 				t.slot = -1 // no task is two requests
 				n++
 				break

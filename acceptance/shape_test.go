@@ -119,21 +119,64 @@ func TestShapeWithoutReleases(t *testing.T) {
 	}
 }
 
+// taskOf has a task launched now, and gives it as it will be when it has ended.
+func (s *slotLog) taskOf(id, slot int, how string, similarity float64, from, to time.Duration) engine.Task {
+	s.add(engine.LogEvent{Kind: engine.LogSelected, Slot: slot, How: how, Similarity: similarity}, from)
+	s.add(engine.LogEvent{Kind: engine.LogLaunch, Slot: slot, Task: id}, from)
+	s.add(engine.LogEvent{Kind: engine.LogRelease, Slot: slot, Task: id}, to)
+	return engine.Task{ID: id, Slot: slot, How: how, Similarity: similarity, Launched: from, Released: to}
+}
+
 // A sentinel may be put on a slot by its beginning; no other request may, even
 // if it was on the same slot or at the same time.
 func TestShapeExemptsSentinels(t *testing.T) {
+	const second = time.Second
 	s := newSlotLog(2)
 	s.open()
 	for _, task := range []engine.Task{
-		{Slot: 0, How: engine.SelectedLCP, Launched: 10 * time.Second, Released: 11 * time.Second},
-		{Slot: 1, How: engine.SelectedLCP, Launched: 10 * time.Second, Released: 11 * time.Second},
-		{Slot: 0, How: engine.SelectedLCP, Launched: 20 * time.Second, Released: 21 * time.Second},
-		{Slot: 1, How: engine.SelectedLRU, Launched: 20 * time.Second, Released: 21 * time.Second},
+		s.taskOf(1, 0, engine.SelectedLCP, 1, 10*second, 11*second),
+		s.taskOf(2, 1, engine.SelectedLCP, 1, 10*second, 11*second),
+		s.taskOf(3, 0, engine.SelectedLCP, 1, 20*second, 21*second),
+		s.taskOf(4, 1, engine.SelectedLRU, 0, 20*second, 21*second),
 	} {
 		s.task(task)
 	}
-	s.exempt(span{1, 19_990_000, 21_010_000}) // was put on its slot by age
-	s.exempt(span{0, 9_990_000, 11_010_000})
+	s.exempt(span{slot: 1, from: 19_990_000, to: 21_010_000}) // was put on its slot by age
+	s.exempt(span{slot: 0, from: 9_990_000, to: 11_010_000})
+	if n := s.exempted(); n != 1 {
+		t.Errorf("%d tasks are sentinels, want 1", n)
+	}
+}
+
+// A task is of the load if its launch is, whenever it is told of: what is taken
+// off is never more than what was counted.
+func TestShapeExemptsByLaunch(t *testing.T) {
+	const second = time.Second
+	s := newSlotLog(1)
+	before := s.taskOf(1, 0, engine.SelectedLCP, 1, 1*second, 2*second)
+	s.open()
+	s.task(before)
+	under := s.taskOf(2, 0, engine.SelectedLCP, 1, 3*second, 4*second)
+	s.freeze()
+	s.task(under)
+	s.exempt(span{slot: 0, from: 990_000, to: 2_010_000})
+	s.exempt(span{slot: 0, from: 2_990_000, to: 4_010_000})
+	if n := s.exempted(); n != 1 || s.shape.LCP != 1 {
+		t.Errorf("%d of %d tasks are sentinels, want 1 of 1", n, s.shape.LCP)
+	}
+}
+
+// Where answers do not name their slot, a sentinel is a prompt that the slot has
+// just had.
+func TestShapeExemptsWithoutSlot(t *testing.T) {
+	const second = time.Second
+	s := newSlotLog(2)
+	s.open()
+	s.task(s.taskOf(1, 0, engine.SelectedLCP, 0.3, 1*second, 2*second)) // shares a beginning
+	s.task(s.taskOf(2, 1, engine.SelectedLCP, 1, 1*second, 2*second))
+	for range 2 {
+		s.exempt(span{slot: -1, from: 990_000, to: 2_010_000})
+	}
 	if n := s.exempted(); n != 1 {
 		t.Errorf("%d tasks are sentinels, want 1", n)
 	}
