@@ -118,12 +118,30 @@ func (a *arm) episode() []*trace {
 }
 
 // fromOutside tells whether a trace is only that the server was ended by
-// somebody else: the kernel for memory, or a watchdog of ours.
+// somebody else: the kernel for memory, or who is told of it like a watchdog of
+// ours. Those kill. A server that ends in any other way did so by itself,
+// whenever that was noticed.
 func (a *arm) fromOutside(t *trace) bool {
-	if !slices.Contains(brokenOff, t.face) {
+	if a.oomKilled() {
+		return slices.Contains(brokenOff, t.face)
+	}
+	if a.watchdog == nil || t.first.Before(a.watchedAt) {
 		return false
 	}
-	return a.oomKilled() || a.watchdog != nil && !t.first.Before(a.watchedAt)
+	switch t.face {
+	case detect.Transport:
+		return a.exit == nil || a.killed()
+	case detect.Crash:
+		return a.exit != nil && a.killed() && !a.logs[logKey{kind: engine.LogAbort}]
+	}
+	return false
+}
+
+// killed tells whether the server was ended by a signal that no program sends
+// itself.
+func (a *arm) killed() bool {
+	s := unix.Signal(a.exit.Signal)
+	return s == unix.SIGKILL || s == unix.SIGTERM
 }
 
 // oomKilled tells whether the kernel killed the server for memory.

@@ -154,6 +154,22 @@ func TestClassificationOfOneLife(t *testing.T) {
 			l.more = append(l.more, entry{recordWatchdog, watchdogRecord{Reason: "temperature", Value: 94, Limit: 93}})
 			l.kill(int(unix.SIGTERM), false)
 		}, Inconclusive, "invalid(watchdog): temperature was 94, the limit is 93", false},
+		{"18 a watchdog, and the server crashes meanwhile", func(s *story, l *lifeStory) {
+			l.cut(20)
+			l.more = append(l.more, entry{recordWatchdog, watchdogRecord{Reason: watchPaused, Value: 2, Limit: 1}})
+			l.kill(int(unix.SIGSEGV), false)
+		}, Fail, "fault(crash, SIGSEGV)", false},
+		{"18 a watchdog, and the server exits meanwhile", func(s *story, l *lifeStory) {
+			l.cut(20)
+			l.more = append(l.more, entry{recordWatchdog, watchdogRecord{Reason: watchPaused, Value: 2, Limit: 1}})
+			l.kill(0, false)
+		}, Fail, "fault(crash, exit 0)", false},
+		{"18 a watchdog, and the server is killed for it", func(s *story, l *lifeStory) {
+			l.cut(20)
+			l.more = append(l.more, entry{recordWatchdog, watchdogRecord{Reason: watchMemory, Value: 1, Limit: 4}})
+			l.kill(int(unix.SIGKILL), false)
+			l.find(detect.Transport)
+		}, Inconclusive, "invalid(watchdog)", false},
 		{"18 a face, then a watchdog", func(s *story, l *lifeStory) {
 			l.cut(20)
 			l.face(19, detect.Transport)
