@@ -108,6 +108,79 @@ func TestManyNonces(t *testing.T) {
 	all.Wait()
 }
 
+// plainNonces is the same book as a map, in the fewest words.
+type plainNonces map[string]int
+
+func (n plainNonces) add(id int, nonce string) {
+	if len(nonce) >= window {
+		n[nonce[:window]], n[nonce[len(nonce)-window:]] = id, id
+	}
+}
+
+func (n plainNonces) find(text string, own int) (id, at int, ok bool) {
+	for i := range max(0, len(text)-window+1) {
+		if id, known := n[text[i:i+window]]; known && id != own && strings.IndexFunc(text[i:i+window], func(r rune) bool { return r > 127 || !word(byte(r)) }) < 0 {
+			return id, i, true
+		}
+	}
+	return 0, 0, false
+}
+
+// The compact table finds what a map finds, whatever of a nonce a text has, in and out of words.
+func TestNoncesAsAMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	n, plain := NewNonces(), plainNonces{}
+	var nonces []string
+	found := 0
+	for id := range 15000 {
+		nonce := randomNonce(rng)
+		if rng.IntN(50) == 0 && id > 0 {
+			nonce = nonces[rng.IntN(id)] // a known request is asked with the same one again and again
+		}
+		nonces = append(nonces, nonce)
+		n.Add(id, nonce)
+		plain.add(id, nonce)
+		of := nonces[rng.IntN(len(nonces))]
+		from := rng.IntN(len(of))
+		text := randomNonce(rng)[:rng.IntN(16)] + [...]string{"", " ", "é", "A"}[rng.IntN(4)] + of[from:from+rng.IntN(len(of)-from+1)] +
+			[...]string{"", "-", "9"}[rng.IntN(3)] + randomNonce(rng)[:rng.IntN(16)]
+		own := -1
+		if rng.IntN(3) == 0 {
+			own = rng.IntN(len(nonces))
+		}
+		id1, at1, ok1 := n.Find(text, own)
+		id2, at2, ok2 := plain.find(text, own)
+		if id1 != id2 || at1 != at2 || ok1 != ok2 {
+			t.Fatalf("%q, own %d: %d at %d (%v), a map finds %d at %d (%v)", text, own, id1, at1, ok1, id2, at2, ok2)
+		}
+		if ok1 {
+			found++
+		}
+	}
+	if found < 300 {
+		t.Errorf("only %d texts had a nonce", found)
+	}
+}
+
+// A request takes less than 40 bytes, however many there are.
+func TestNoncesAreSmall(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 7))
+	n := NewNonces()
+	for id := range 200_000 {
+		n.Add(id, randomNonce(rng))
+		if id < 10_000 || id%1000 != 0 {
+			continue
+		}
+		size := 0
+		for i := range n.ends.parts {
+			size += 8*cap(n.ends.parts[i].keys) + 4*cap(n.ends.parts[i].ids)
+		}
+		if each := float64(size) / float64(id+1); each > 40 {
+			t.Fatalf("%.1f bytes a request with %d of them", each, id+1)
+		}
+	}
+}
+
 func FuzzNonces(f *testing.F) {
 	f.Add("aaaabbbbccccdddd", "so aaaabbbbccccdddd", 2)
 	f.Add("short", "short", 0)
