@@ -68,7 +68,11 @@ func (c *Client) Health(ctx context.Context) (HealthState, error) {
 	case http.StatusServiceUnavailable:
 		return HealthLoading, nil
 	}
-	return "", fmt.Errorf("get /health of %s: status %d: %s", c.BaseURL, status, excerpt(body))
+	err = fmt.Errorf("get /health of %s: status %d: %s", c.BaseURL, status, excerpt(body))
+	if notServed(status) {
+		err = fmt.Errorf("%w: %w", ErrNotServed, err)
+	}
+	return "", err
 }
 
 // Slots asks GET /slots what every slot is doing.
@@ -117,26 +121,16 @@ func (c *Client) Props(ctx context.Context) (*Props, error) {
 	return p, nil
 }
 
-// Tokenize counts the tokens of text as /completion would see it, special
-// tokens included.
-func (c *Client) Tokenize(ctx context.Context, text string) (int, error) {
-	in := map[string]any{"content": text, "add_special": true, "parse_special": true}
-	var out struct {
-		Tokens []json.RawMessage `json:"tokens"`
-	}
-	if err := c.get(ctx, http.MethodPost, "/tokenize", in, &out); err != nil {
-		return 0, err
-	}
-	return len(out.Tokens), nil
-}
-
 // get does one request and decodes its 200 into out.
 func (c *Client) get(ctx context.Context, method, path string, in, out any) error {
 	status, body, err := c.do(ctx, method, path, in)
 	if err != nil {
 		return err
 	}
-	if status != http.StatusOK {
+	switch {
+	case notServed(status):
+		return fmt.Errorf("%s %s of %s: %w: status %d: %s", strings.ToLower(method), path, c.BaseURL, ErrNotServed, status, excerpt(body))
+	case status != http.StatusOK:
 		return fmt.Errorf("%s %s of %s: status %d: %s", strings.ToLower(method), path, c.BaseURL, status, excerpt(body))
 	}
 	if err := json.Unmarshal(body, out); err != nil {

@@ -31,20 +31,19 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	return &Server{p}, nil
 }
 
-// WaitReady waits until /health says ok. The error wraps ErrExited if the
+// WaitReady waits until the server takes requests. The error wraps ErrExited if the
 // server ended first, and the context's error if the model took too long.
 func (s *Server) WaitReady(ctx context.Context, c *Client) error {
 	const first, most = 10 * time.Millisecond, 200 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, most) {
-		state, err := c.Health(ctx)
-		if err == nil && state == HealthOK {
+		if ready, err := c.Ready(ctx); err == nil && ready {
 			return nil
 		}
 		select {
 		case <-s.Exited():
 			return fmt.Errorf("%w: %s", ErrExited, s.status)
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s/health: %w", c.BaseURL, ctx.Err())
+			return fmt.Errorf("wait until %s takes requests: %w", c.BaseURL, ctx.Err())
 		case <-time.After(pause):
 		}
 	}
