@@ -103,6 +103,8 @@ func (a *arm) startupCause() string {
 		return ""
 	case s.PortTaken:
 		return "port-taken"
+	case s.Changed != "":
+		return "changed"
 	case s.OOMKilled && unix.Signal(s.Signal) == unix.SIGKILL:
 		return "oom-kill"
 	case s.AllocFailed && (band == nil || s.GTTUsedGiB == nil || !(*s.GTTUsedGiB <= band.Max)):
@@ -114,7 +116,10 @@ func (a *arm) startupCause() string {
 // invalid names the outside cause that makes a life no evidence.
 func (a *arm) invalid() (reason, detail string) {
 	if s := a.startup; s != nil && s.Problem != "" {
-		return cmp.Or(a.startupCause(), "startup"), s.Detail
+		return cmp.Or(a.startupCause(), "startup"), cmp.Or(s.Changed, s.Detail)
+	}
+	if e := a.end; e != nil && (e.Changed != "" || e.Why == whyChanged) {
+		return "changed", cmp.Or(e.Changed, e.Detail)
 	}
 	if reason, detail := a.outsideCause(); reason != "" {
 		return reason, detail

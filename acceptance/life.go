@@ -30,6 +30,7 @@ type life struct {
 	begin   startRecord
 	arm     resolvedArm
 	dir     string // arms/NNNN of the evidence folder
+	sums    *sums  // of what is tested
 	ledger  *ledger
 	tell    func() // progress
 
@@ -85,7 +86,7 @@ const (
 func newLife(w *walk, p PlannedLife, begin startRecord) (*life, error) {
 	l := &life{
 		o: w.o, plan: w.plan.of(p), planned: p, begin: begin, arm: w.r.Arms[p.Arm], dir: ArmDir(w.o.Evidence, begin.Arm),
-		ledger: w.ledger, clock: w.o.Now(), phase: phaseStart, known: map[int]*engine.Answer{},
+		sums: w.r.sums, ledger: w.ledger, clock: w.o.Now(), phase: phaseStart, known: map[int]*engine.Answer{},
 		table: w.faces, halt: func() {}, sentinels: w.plan.Sentinels,
 	}
 	if l.sentinels.Every == 0 { // the probe after the load needs one all the same

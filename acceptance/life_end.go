@@ -110,12 +110,9 @@ func awaitGTT(ctx context.Context, root string, before *float64, most time.Durat
 }
 
 // refuse records a life that was not begun.
-func (l *life) refuse(why string) error {
-	return errors.Join(
-		l.ledger.append(recordStart, l.begin),
-		l.ledger.append(recordEnd, endRecord{Why: whyTeardown, Detail: why, LogLines: map[engine.LogKind]int{}, Shape: shape{Launches: map[int]int{}}}),
-		l.ledger.sync(),
-	)
+func (l *life) refuse(end endRecord) error {
+	end.LogLines, end.Shape = map[engine.LogKind]int{}, shape{Launches: map[int]int{}}
+	return errors.Join(l.ledger.append(recordStart, l.begin), l.ledger.append(recordEnd, end), l.ledger.sync())
 }
 
 // close writes the end of the life.
@@ -138,6 +135,10 @@ func (l *life) close(ctx context.Context, trouble error) {
 	}
 	rec.GTTAfterGiB = readHostFacts(l.o.Root).GTTUsedGiB
 	l.measured(&rec)
+	var err error
+	if rec.Changed, err = l.sums.changed(ctx); err != nil {
+		l.fail(err)
+	}
 	if rec.Why == whyFault {
 		rec.Tasks = l.replies.join(l.log.lastTasks())
 	}

@@ -44,8 +44,11 @@ func (l *life) start(ctx context.Context) bool {
 		l.notReady(ctx, err, rec)
 		return false
 	}
-	l.identify(ctx, &rec)
+	added := l.identify(ctx, &rec)
 	l.put(recordStartup, rec, true)
+	if l.sameProgram(rec.Binary, added); l.reason() != "" {
+		return false
+	}
 	l.o.Log.Info("server is ready", "arm", l.begin.Arm, "pid", rec.PID, "port", rec.Port, "took_ms", rec.TookMS)
 	return true
 }
@@ -88,6 +91,9 @@ func (l *life) notReady(ctx context.Context, err error, rec startupRecord) {
 		l.fail(err)
 		rec.Signal = int(status.KilledBy())
 	}
+	if rec.Changed, err = l.sums.changed(ctx); err != nil {
+		return
+	}
 	l.put(recordStartup, rec, true)
 	a := newArm(l.plan, l.table, l.begin)
 	a.startup = &rec
@@ -97,8 +103,9 @@ func (l *life) notReady(ctx context.Context, err error, rec startupRecord) {
 }
 
 // identify records what serves: which program it really is, and where the model
-// lies.
-func (l *life) identify(ctx context.Context, rec *startupRecord) {
+// lies. It gives the files of the package's folder that are served from and that
+// the package does not have.
+func (l *life) identify(ctx context.Context, rec *startupRecord) (added []string) {
 	l.fail(l.log.drain(ctx))
 	placed := l.log.placement()
 	rec.Devices, rec.Offloaded, rec.Layers = placed.Devices, placed.Offloaded, placed.Layers
@@ -110,7 +117,20 @@ func (l *life) identify(ctx context.Context, rec *startupRecord) {
 		pid = rec.PID
 	}
 	rec.ServerPID = pid
-	rec.Binary, rec.Foreign = mapped(filepath.Join(l.o.Root, "proc"), pid, l.arm.pkg)
+	m := mapped(ctx, filepath.Join(l.o.Root, "proc"), pid, l.arm.pkg)
+	rec.Binary, rec.Foreign = m.program, m.foreign
+	return m.added
+}
+
+// sameProgram ends the life if what serves is not the package.
+func (l *life) sameProgram(binary identity, added []string) {
+	want := digestIn(l.arm.pkg, binary.Name)
+	switch {
+	case len(added) > 0:
+		l.end(whyChanged, fmt.Sprintf("the server has loaded %s, which package %s does not have", added[0], l.arm.Package.Name))
+	case want != "" && binary.Digest != "" && binary.Digest != want:
+		l.end(whyChanged, fmt.Sprintf("the server runs a %s with the digest %s, that of package %s has %s", binary.Name, binary.Digest, l.arm.Package.Name, want))
+	}
 }
 
 // whoListens names the process of ours that listens on the port; the zero

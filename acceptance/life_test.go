@@ -119,7 +119,7 @@ func TestMemoryThatIsNotGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.refuse("4 GiB are missing"); err != nil {
+	if err := l.refuse(endRecord{Why: whyTeardown, Detail: "4 GiB are missing"}); err != nil {
 		t.Fatal(err)
 	}
 	size, err := w.ledger.size()
@@ -170,15 +170,15 @@ func TestMapped(t *testing.T) {
 	if err := os.Symlink(filepath.Join(p.Path, "lib/ld-linux-x86-64.so.2"), filepath.Join(dir, "exe")); err != nil {
 		t.Fatal(err)
 	}
-	program, foreign := mapped(proc, 42, p)
-	if program.Name != "bin/llama server" {
-		t.Errorf("the program is %q", program.Name)
+	m := mapped(t.Context(), proc, 42, p)
+	if m.program.Name != "bin/llama server" {
+		t.Errorf("the program is %q", m.program.Name)
 	}
-	if diff := cmp.Diff([]string{"/usr/lib/libc.so.6"}, foreign); diff != "" {
+	if diff := cmp.Diff([]string{"/usr/lib/libc.so.6"}, m.foreign); diff != "" {
 		t.Errorf("from outside (-want +got):\n%s", diff)
 	}
-	if program, _ := mapped(proc, 43, p); program.Name != "" {
-		t.Errorf("a process that is gone runs %+v", program)
+	if m := mapped(t.Context(), proc, 43, p); m.program.Name != "" {
+		t.Errorf("a process that is gone runs %+v", m.program)
 	}
 }
 

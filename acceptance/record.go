@@ -86,6 +86,7 @@ type startupRecord struct {
 	PortTaken   bool     `json:"port_taken,omitempty"`
 	OOMKilled   bool     `json:"oom_killed,omitempty"` // the kernel killed something for memory just before
 	Signal      int      `json:"signal,omitempty"`     // that the server was ended by
+	Changed     string   `json:"changed,omitempty"`    // a file that was no longer what the run began with
 	GTTUsedGiB  *float64 `json:"gtt_used_gib"`         // before the start; nil: no sensor
 
 	Devices   []string `json:"devices,omitempty"`   // as the log names them, such as CUDA0
@@ -93,7 +94,7 @@ type startupRecord struct {
 	Layers    int      `json:"layers,omitempty"`
 	Contained string   `json:"contained,omitempty"`  // the systemd scope, or "process group"
 	ServerPID int      `json:"server_pid,omitempty"` // of the process that listens; of a front end, its child
-	Binary    identity `json:"binary,omitzero"`      // the program that really serves: of a program that is started by a loader or a front end, what it has mapped
+	Binary    identity `json:"binary,omitzero"`      // the program that really serves: of a program that is started by a loader or a front end, what it has mapped; the digest is of those bytes, "" if they could not be read
 	Foreign   []string `json:"foreign,omitempty"`    // libraries that it has mapped from outside of the package
 }
 
@@ -234,6 +235,7 @@ type endRecord struct {
 	Teardown        string                 `json:"teardown"`        // "" or what is left
 	Tasks           []SlotTask             `json:"tasks,omitempty"` // of a life that ended with a fault
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
+	Changed         string                 `json:"changed,omitempty"` // a file that was no longer what the run began with once the life was over
 
 	EvictedMS       *int64   `json:"evicted_ms"` // of the server's queues during the load; nil: no sensor
 	PeakGTTGiB      *float64 `json:"peak_gtt_gib"`
@@ -253,6 +255,7 @@ const (
 	whyWatchdog    = "watchdog"    // a watchdog, whose record says which
 	whyTeardown    = "teardown"    // what the life before used was not given back; Detail says what
 	whyInvalid     = "invalid"     // a finding tells of a cause outside of the engine
+	whyChanged     = "changed"     // what is tested is no longer what the run began with; Detail says what
 	whyInterrupted = "interrupted" // the runner was told to stop, or could not go on; Detail says why
 )
 

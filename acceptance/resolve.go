@@ -3,9 +3,7 @@ package acceptance
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +29,8 @@ type resolved struct {
 	Runner         identity      `json:"runner"`
 	RequiredN      float64       `json:"required_n"` // units of the plan's primary that must be without a fault
 	Notes          []string      `json:"notes"`
+
+	sums *sums // of all that is named here, and of all files of the packages
 }
 
 // resolvedArm is what one arm of the plan runs.
@@ -53,13 +53,6 @@ type resolvedNeighbour struct {
 	Programs []identity `json:"programs"` // of each
 	Model    *identity  `json:"model"`
 	Env      []string   `json:"env"`
-}
-
-// identity names a thing and the digest of its bytes.
-type identity struct {
-	Name   string `json:"name"`
-	Digest string `json:"digest"`
-	Size   int64  `json:"size,omitempty"`
 }
 
 // passedEnv are the variables of the runner's own environment that programs
@@ -122,9 +115,9 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 	r := &resolved{
 		Schema: ledgerSchema, Plan: p, PlanPath: path, PlanFileSHA256: p.FileSHA256(),
 		Package:   identity{Name: o.Package.Name, Digest: o.Package.Digest},
-		RequiredN: p.RequiredN(), Notes: append([]string{}, p.Notes()...),
+		RequiredN: p.RequiredN(), Notes: append([]string{}, p.Notes()...), sums: newSums(),
 	}
-	known := newSums()
+	known := r.sums
 	model, err := p.modelPath(p.Model, environment(o.Env, nil))
 	if err != nil {
 		return nil, err
@@ -136,6 +129,9 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 		arm, err := o.resolveArm(ctx, known, p.life(i, 1), model)
 		if err != nil {
 			return nil, fmt.Errorf("arm %s: %w", p.Arms[i].Name, err)
+		}
+		if err := known.hold(arm.pkg); err != nil {
+			return nil, err
 		}
 		r.Arms = append(r.Arms, *arm)
 	}
@@ -300,30 +296,6 @@ func serverArgs(s ServerPlan, model string) []string {
 
 // frontEnd is the entry point of a program that starts the server itself.
 const frontEnd = "1bit"
-
-// sums are the digests of files, each read once.
-type sums struct{ paths map[string]identity }
-
-func newSums() *sums { return &sums{paths: map[string]identity{}} }
-
-// identify reads a file's size and digest.
-func (s *sums) identify(ctx context.Context, key, path string) (identity, error) {
-	if id, known := s.paths[path]; known {
-		return id, nil
-	}
-	digest, size, err := sumInput(ctx, path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return identity{}, fmt.Errorf("%w: %s: there is no file %s", ErrPlan, key, path)
-	case errors.Is(err, errNoFile):
-		return identity{}, fmt.Errorf("%w: %s: %w", ErrPlan, key, err)
-	case err != nil:
-		return identity{}, fmt.Errorf("read %s: %w", key, err)
-	}
-	id := identity{Name: path, Digest: "sha256:" + digest, Size: size}
-	s.paths[path] = id
-	return id, nil
-}
 
 // encode gives the bytes of plan.json.
 func (r *resolved) encode() ([]byte, error) {

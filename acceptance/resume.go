@@ -121,7 +121,7 @@ func (r *resolved) unchanged(ctx context.Context, o *RunOptions) error {
 	if o.Find == nil {
 		return fmt.Errorf("%w: there is no store to look for its packages in", ErrPlan)
 	}
-	known := newSums()
+	r.sums = newSums()
 	files := []identity{r.Model}
 	found := map[string]*store.Package{}
 	for i := range r.Arms {
@@ -151,12 +151,17 @@ func (r *resolved) unchanged(ctx context.Context, o *RunOptions) error {
 		o.Package = r.Arms[0].pkg
 	}
 	for _, f := range files {
-		now, err := known.identify(ctx, f.Name, f.Name)
+		now, err := r.sums.identify(ctx, "file", f.Name)
 		if err != nil {
 			return err
 		}
 		if now.Digest != f.Digest {
 			return fmt.Errorf("%w: %s has the digest %s, it had %s", ErrChanged, f.Name, now.Digest, f.Digest)
+		}
+	}
+	for _, pkg := range found {
+		if err := r.sums.hold(pkg); err != nil {
+			return err
 		}
 	}
 	return nil

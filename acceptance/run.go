@@ -183,13 +183,18 @@ func (w *walk) live(ctx context.Context, p PlannedLife, start startRecord) error
 		return err
 	}
 	missing := awaitGTT(ctx, w.o.Root, w.gtt, settleGTT)
+	changed, err := w.r.sums.changed(ctx)
 	if ctx.Err() != nil {
 		return nil // nothing has begun
 	}
 	w.gtt = readHostFacts(w.o.Root).GTTUsedGiB // what is not given back costs one life, and then it is the host's
-	if missing != "" {
-		err = l.refuse(missing)
-	} else {
+	switch {
+	case err != nil:
+	case changed != "":
+		err = l.refuse(endRecord{Why: whyChanged, Detail: changed, Changed: changed})
+	case missing != "":
+		err = l.refuse(endRecord{Why: whyTeardown, Detail: missing})
+	default:
 		err = l.run(ctx)
 	}
 	if err != nil {
@@ -241,8 +246,11 @@ func (w *walk) next() (*PlannedLife, startRecord) {
 	return nil, startRecord{}
 }
 
-// hopeless tells whether the same life would end the same way again.
-func (a attempt) hopeless() bool { return a.state.Reason == "invalid(plan)" }
+// hopeless tells whether the same life would end the same way again, and so
+// would all others.
+func (a attempt) hopeless() bool {
+	return a.state.Reason == "invalid(plan)" || a.state.Reason == "invalid(changed)"
+}
 
 // finish ends the records of a walk and judges them. A walk that was
 // interrupted has no closing record: it can go on.
