@@ -78,7 +78,9 @@ func (p *past) take(r *record) error {
 	case recordRequest:
 		if n := len(p.requests); n > 0 {
 			p.requests[n-1]++
-			p.faulty(r.request.ID, r.request.Findings...)
+			if r.request != nil {
+				p.faulty(r.request.ID, r.request.Findings...)
+			}
 		}
 	case recordFinding:
 		var f *findingRecord
@@ -90,6 +92,9 @@ func (p *past) take(r *record) error {
 }
 
 func (p *past) faulty(request int, findings ...detect.Finding) {
+	if p.faults == nil { // who only watches has no use for it
+		return
+	}
 	for _, f := range findings {
 		if f.Grade != detect.Warning {
 			p.faults[faultyRequest{len(p.starts), request}] = true
