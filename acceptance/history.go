@@ -23,12 +23,13 @@ type History struct {
 	P0         float64   // rate that the plan wants excluded; 0: it only reports
 	Lives      []LifeSpan
 	Answers    []AnswerAt
-	Findings   []FindingAt
+	Findings   []FindingAt // of very many one a second for each face: the verdict has their number
 	Samples    []SampleAt
 	Neighbours []NeighbourWork // by kind
 	Identities []NamedDigest
 
-	gates map[string]bool // faces that the plan lets decide
+	gates  map[string]bool      // faces that the plan lets decide
+	latest map[string]time.Time // the last finding of a face that is in Findings
 }
 
 // A LifeSpan is one server life.
@@ -38,10 +39,11 @@ type LifeSpan struct {
 	From, To time.Time
 }
 
-// An AnswerAt is one request that ended by itself.
+// An AnswerAt is one request that ended by itself. There may be millions: it is
+// as exact as a picture needs.
 type AnswerAt struct {
-	At time.Time
-	MS float64 // from its intended start
+	Seconds float32 // since History.From
+	MS      float32 // from its intended start
 }
 
 // A FindingAt is one face that was seen.
@@ -77,6 +79,7 @@ type NamedDigest struct{ What, Name, Digest string }
 
 // ReadHistory reads what happened from an evidence folder. It reads as much as
 // the ledger's chain vouches for; whether that is all is the verdict's matter.
+// A request takes some ten bytes.
 func ReadHistory(dir string) (*History, error) {
 	planFile, err := readInput(filepath.Join(dir, PlanName))
 	if err != nil {
@@ -86,16 +89,17 @@ func ReadHistory(dir string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
-	raw, err := readInput(filepath.Join(dir, LedgerName))
+	ledger, err := openInput(filepath.Join(dir, LedgerName))
 	if err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
-	h := &History{P0: p.P0, gates: map[string]bool{}}
+	defer ledger.Close()
+	h := &History{P0: p.P0, gates: map[string]bool{}, latest: map[string]time.Time{}}
 	faces := newFaceTable(p)
 	for i, f := range faces.infos {
 		h.gates[f.Name] = faces.settings[i] == detect.Gate
 	}
-	if _, err := scanLedger(bytes.NewReader(raw), func(r *record) error { return h.take(r.line) }); err != nil {
+	if _, err := scanLedger(ledger, func(r *record) error { return h.take(r.line) }); err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
 	if h.Identities, err = readIdentities(filepath.Join(dir, ResolvedName)); err != nil {
@@ -134,7 +138,7 @@ func (h *History) take(l line) error {
 			return err
 		}
 		if r.Outcome != outcomeCensored {
-			h.Answers = append(h.Answers, AnswerAt{At: l.At, MS: float64(r.EndUS-r.IntendedUS) / 1000})
+			h.Answers = append(h.Answers, AnswerAt{Seconds: float32(l.At.Sub(h.From).Seconds()), MS: float32(r.EndUS-r.IntendedUS) / 1000})
 		}
 		for _, f := range r.Findings {
 			h.found(l.At, life.Arm, f)
@@ -155,8 +159,16 @@ func (h *History) take(l line) error {
 	return nil
 }
 
+// manyFindings is how many are kept as they come.
+const manyFindings = 10_000
+
 func (h *History) found(at time.Time, arm int, f detect.Finding) {
-	h.Findings = append(h.Findings, FindingAt{At: at, Arm: arm, Face: f.Face, Fault: f.Grade == detect.Fault && h.gates[f.Face], Detail: f.Detail})
+	fault := f.Grade == detect.Fault && h.gates[f.Face]
+	if last, known := h.latest[f.Face]; known && !fault && len(h.Findings) >= manyFindings && at.Sub(last) < time.Second {
+		return
+	}
+	h.latest[f.Face] = at
+	h.Findings = append(h.Findings, FindingAt{At: at, Arm: arm, Face: f.Face, Fault: fault, Detail: f.Detail})
 }
 
 func (h *History) worked(r *neighbourRecord) {

@@ -113,9 +113,9 @@ func (r *Report) boundsPicture() picture {
 func (r *Report) latencyPicture() picture {
 	// A point needs some requests to be a median of.
 	n := max(1, min(columns, len(r.history.Answers)/12))
-	groups := make([][]float64, n)
+	groups := make([][]float32, n)
 	for _, a := range r.history.Answers {
-		i := int(r.at(a.At) / r.length() * float64(n))
+		i := int(float64(a.Seconds) / r.length() * float64(n))
 		if i = min(max(i, 0), n-1); a.MS >= 0 {
 			groups[i] = append(groups[i], a.MS)
 		}
@@ -137,11 +137,11 @@ func (r *Report) latencyPicture() picture {
 	}
 }
 
-func quantile(sorted []float64, q float64) float64 {
+func quantile(sorted []float32, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
 	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+	return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))])
 }
 
 // latencyHistogram counts the requests in steps of a twelfth of a decade.
@@ -150,7 +150,7 @@ func (r *Report) latencyHistogram() picture {
 	count := map[int]int{}
 	for _, a := range r.history.Answers {
 		if a.MS > 0 {
-			count[int(math.Floor(math.Log10(a.MS)*perDecade))]++
+			count[int(math.Floor(math.Log10(float64(a.MS))*perDecade))]++
 		}
 	}
 	if len(count) == 0 {

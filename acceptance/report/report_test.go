@@ -49,7 +49,7 @@ func cleanRun() *Report {
 	}
 	for i := range 1500 {
 		at := began.Add(time.Duration(i) * 2400 * time.Millisecond)
-		h.Answers = append(h.Answers, acceptance.AnswerAt{At: at, MS: 700 + 400*math.Abs(math.Sin(float64(i)))})
+		h.Answers = append(h.Answers, acceptance.AnswerAt{Seconds: float32(i) * 2.4, MS: float32(700 + 400*math.Abs(math.Sin(float64(i))))})
 		if i%5 == 0 {
 			h.Samples = append(h.Samples, acceptance.SampleAt{At: at, ServerMiB: value(400 + float64(i)/50), MemAvailableGiB: value(70.0)})
 		}
@@ -154,7 +154,7 @@ func TestReportHolds(t *testing.T) {
 func TestLongRunMakesASmallPage(t *testing.T) {
 	r := cleanRun()
 	for i := range 300_000 {
-		r.history.Answers = append(r.history.Answers, acceptance.AnswerAt{At: began.Add(time.Duration(i) * 12 * time.Millisecond), MS: float64(i%997) + 1})
+		r.history.Answers = append(r.history.Answers, acceptance.AnswerAt{Seconds: float32(i) * 0.012, MS: float32(i%997) + 1})
 	}
 	for i := range 50_000 {
 		r.history.Findings = append(r.history.Findings, acceptance.FindingAt{At: began.Add(time.Duration(i) * 72 * time.Millisecond), Face: "text", Detail: fmt.Sprint(i)})
