@@ -3,11 +3,9 @@ package acceptance
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +27,7 @@ type fence struct {
 	bus    *systemd.Manager // nil: process groups alone
 	prefix string           // of the names of scopes: those of this life and no other
 	root   string           // where proc and sys are
+	mark   string           // of all that is started
 	record func(processRecord)
 
 	mu      sync.Mutex
@@ -41,6 +40,7 @@ func scopePrefix(run string) string { return "1bit-soak-" + run + "-" }
 
 // start starts a program. where says what holds it: a scope, or "process group".
 func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions) (p *engine.Process, where string, err error) {
+	o.Env = append(slices.Clip(o.Env), f.mark)
 	scope := ""
 	if f.bus != nil {
 		scope = f.name(role)
@@ -93,6 +93,11 @@ func (f *fence) members() []int {
 	return pids
 }
 
+// escaped looks for what has left its process group.
+func (f *fence) escaped(since uint64) search {
+	return search{filepath.Join(f.root, "proc"), f.mark, since}
+}
+
 // scopeCage is a systemd scope.
 type scopeCage struct {
 	bus  *systemd.Manager
@@ -127,86 +132,4 @@ const killPatience = 30 * time.Second
 // bootID names one boot of the host.
 func bootID(root string) string {
 	return firstLine(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
-}
-
-// endLeftovers ends what a runner that died has left behind: the scopes of the
-// run by their name, and the groups of processes that the ledger names, if the
-// process of that number is still the one that was started. It returns what it
-// ended.
-func endLeftovers(ctx context.Context, o RunOptions, run string, list []processRecord) ([]string, error) {
-	var ended []string
-	if o.Bus != nil {
-		scopes, err := o.Bus.Scopes(ctx, scopePrefix(run)+"*")
-		if err != nil {
-			return nil, err
-		}
-		for _, scope := range scopes {
-			group, err := o.Bus.ScopeGroup(ctx, scope)
-			if errors.Is(err, systemd.ErrNoUnit) {
-				continue
-			}
-			if err != nil {
-				return ended, err
-			}
-			c := &scopeCage{o.Bus, systemd.Unit{ID: scope, ControlGroup: group}, o.Root}
-			if err := endCage(ctx, c); err != nil {
-				return ended, fmt.Errorf("end what the run left in %s: %w", scope, err)
-			}
-			ended = append(ended, scope)
-		}
-	}
-	for _, p := range list {
-		if p.Boot != bootID(o.Root) || p.PID <= 1 {
-			continue
-		}
-		c := groupCage{p.PID, p.StartTicks, filepath.Join(o.Root, "proc")}
-		if pids, _ := c.Members(); len(pids) == 0 {
-			continue
-		}
-		if err := endCage(ctx, c); err != nil {
-			return ended, fmt.Errorf("end what the run left of its %s (process group %d): %w", p.Role, p.PID, err)
-		}
-		ended = append(ended, fmt.Sprintf("process group %d of the %s", p.PID, p.Role))
-	}
-	return ended, nil
-}
-
-// groupCage is the process group of a process that the ledger names.
-type groupCage struct {
-	pid   int
-	ticks uint64
-	proc  string
-}
-
-// Members is empty unless the group's leader is provably ours: a group of that
-// number may have been made anew.
-func (c groupCage) Members() ([]int, error) {
-	if ticks, alive := engine.StartTicks(c.proc, c.pid); !alive || ticks != c.ticks {
-		return nil, nil
-	}
-	return engine.GroupMembers(c.proc, c.pid), nil
-}
-
-func (c groupCage) Kill() error { return syscall.Kill(-c.pid, syscall.SIGKILL) }
-
-// endCage kills what is in a cage and waits until nothing is.
-func endCage(ctx context.Context, c engine.Cage) error {
-	ctx, cancel := context.WithTimeout(ctx, killPatience)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		pids, err := c.Members()
-		if err != nil || len(pids) == 0 {
-			return err
-		}
-		if err := c.Kill(); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("still there after SIGKILL: %s", strings.Trim(fmt.Sprint(pids), "[]"))
-		case <-tick.C:
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 )
 
 // Names in an evidence folder.
@@ -223,6 +224,9 @@ func (j *judging) endLife() {
 		return
 	}
 	j.arm = nil
+	if a.end != nil && len(a.end.Escaped) > 0 {
+		j.notes = append(j.notes, fmt.Sprintf("arm %d: ended what had left its process group: %s", a.start.Arm, strings.Join(a.end.Escaped, ", ")))
+	}
 	s := a.classify()
 	key := lifeKey{a.start.Planned, a.start.Life}
 	s.Counts = j.counts(key, &s)

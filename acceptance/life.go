@@ -70,6 +70,8 @@ type life struct {
 	listener detect.Identity // who answers on the port
 	lcpFree  []span          // sentinels under load, which may be put on a slot by their beginning
 
+	escaped []string // processes that had left their group
+
 	exitSeen chan struct{} // closed when an end of the server has been recorded or was ours
 }
 
@@ -98,7 +100,7 @@ func newLife(w *walk, p PlannedLife, begin startRecord) (*life, error) {
 	}
 	l.faces.Now = l.o.Now
 	l.fence = &fence{
-		bus: w.o.Bus, prefix: fmt.Sprintf("%s%04d-", scopePrefix(w.run), begin.Arm), root: w.o.Root,
+		bus: w.o.Bus, prefix: fmt.Sprintf("%s%04d-", scopePrefix(w.run), begin.Arm), root: w.o.Root, mark: markOf(w.run),
 		record: func(rec processRecord) { l.put(recordProcess, rec, false) }, // a host that goes down takes them along
 	}
 	l.host = &hostWatch{sensors: w.o.sensors()}
@@ -183,6 +185,7 @@ func (l *life) weigh(list []detect.Finding) {
 // run is the whole life. The error is the runner's own trouble; what the server
 // did stands in the ledger.
 func (l *life) run(ctx context.Context) error {
+	l.begin.Boot, l.begin.Ticks = bootID(l.o.Root), bootTicks()
 	// The number of the life is taken before its folder is.
 	if err := errors.Join(l.ledger.append(recordStart, l.begin), l.ledger.sync()); err != nil {
 		return err

@@ -53,12 +53,27 @@ func (l *life) awaitEnd(ctx context.Context) {
 	}
 }
 
-// teardown ends the server and everything it started, and looks whether
-// anything is left.
+// teardown ends the server and everything that the life started, and looks
+// whether anything is left.
 func (l *life) teardown(ctx context.Context) error {
-	if l.server == nil {
-		return nil
+	var trouble error
+	if l.server != nil {
+		trouble = l.stop(ctx)
 	}
+	var err error
+	l.escaped, err = l.fence.escaped(l.begin.Ticks).end(ctx)
+	trouble = errors.Join(trouble, err)
+	if l.server == nil {
+		return trouble
+	}
+	if left := l.whoListens(l.port); left.PID != 0 {
+		return errors.Join(trouble, fmt.Errorf("port %d of the server is still listened on, by process %d", l.port, left.PID))
+	}
+	return trouble
+}
+
+// stop ends the server and what holds it.
+func (l *life) stop(ctx context.Context) error {
 	select {
 	case <-l.server.Exited():
 		if l.exitSeen != nil {
@@ -77,13 +92,7 @@ func (l *life) teardown(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.fail(l.log.ending()) // what it says from now on is about its end
-	if err := l.server.Stop(ctx, grace); err != nil {
-		return err
-	}
-	if left := l.whoListens(l.port); left.PID != 0 {
-		return fmt.Errorf("port %d of the server is still listened on, by process %d", l.port, left.PID)
-	}
-	return nil
+	return l.server.Stop(ctx, grace)
 }
 
 // awaitGTT waits until the memory of the GPU that a life used is given back. It
@@ -123,7 +132,7 @@ func (l *life) close(ctx context.Context, trouble error) {
 	l.host.mu.Unlock()
 	l.found(l.faces.Memory(samples))
 	l.mu.Lock()
-	rec := endRecord{Why: l.why, Detail: l.detail}
+	rec := endRecord{Why: l.why, Detail: l.detail, Escaped: l.escaped}
 	from, to := l.from, l.to
 	l.mu.Unlock()
 	rec.Shape = l.log.shape()

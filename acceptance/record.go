@@ -61,6 +61,8 @@ type startRecord struct {
 	PackageDigest string   `json:"package_digest"`
 	EngineVersion string   `json:"engine_version"`     // of --version
 	Args          []string `json:"args"`               // without host and port
+	Boot          string   `json:"boot"`               // id of the boot that the ticks count from
+	Ticks         uint64   `json:"ticks"`              // what the life starts is no older
 	Replaces      int      `json:"replaces,omitempty"` // the arm that was no evidence
 	Why           string   `json:"why,omitempty"`      // its reason
 }
@@ -232,8 +234,9 @@ type endRecord struct {
 	Shape           shape                  `json:"shape"`
 	LogLines        map[engine.LogKind]int `json:"log_lines"`
 	ServerLogSHA256 string                 `json:"server_log_sha256"`
-	Teardown        string                 `json:"teardown"`        // "" or what is left
-	Tasks           []SlotTask             `json:"tasks,omitempty"` // of a life that ended with a fault
+	Teardown        string                 `json:"teardown"`          // "" or what is left
+	Escaped         []string               `json:"escaped,omitempty"` // processes that had left their group, and were ended
+	Tasks           []SlotTask             `json:"tasks,omitempty"`   // of a life that ended with a fault
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
 	Changed         string                 `json:"changed,omitempty"` // a file that was no longer what the run began with once the life was over
 

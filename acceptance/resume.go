@@ -71,7 +71,7 @@ func reopenRun(ctx context.Context, o RunOptions, hold *os.File) (_ *walk, err e
 	}
 	w := newWalk(o, r, past.open.Run, hold)
 	w.ledger = l
-	ended, err := endLeftovers(ctx, o, w.run, past.processes)
+	ended, err := leftovers{o.Bus, o.Root, w.run, past.starts, past.processes}.end(ctx)
 	if err != nil {
 		return nil, err
 	}
