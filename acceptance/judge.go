@@ -83,6 +83,8 @@ type judging struct {
 	resumed       int
 	damage        string
 	notes         []string
+	remarks       []remark
+	outside       map[string]bool // programs that served and are not of their package
 
 	arm    *arm // the life that goes on; nil before the first
 	states []ArmState
@@ -116,7 +118,7 @@ func (p *pair) shown() *tally {
 func newJudging(p *Plan, planFile, resolved string) *judging {
 	j := &judging{
 		plan: p, faces: newFaceTable(p), lives: map[lifeKey]PlannedLife{}, planFile: planFile, resolved: resolved,
-		done: map[lifeKey]ArmState{}, tried: map[string]ArmCounts{}, groups: map[string]*pair{},
+		outside: map[string]bool{}, done: map[lifeKey]ArmState{}, tried: map[string]ArmCounts{}, groups: map[string]*pair{},
 	}
 	for _, role := range []string{RoleCandidate, RoleControl, RoleBaseline} {
 		j.groups[role] = newPair()
@@ -227,6 +229,7 @@ func (j *judging) endLife() {
 	if a.end != nil && len(a.end.Escaped) > 0 {
 		j.notes = append(j.notes, fmt.Sprintf("arm %d: ended what had left its process group: %s", a.start.Arm, strings.Join(a.end.Escaped, ", ")))
 	}
+	j.remark(a)
 	s := a.classify()
 	key := lifeKey{a.start.Planned, a.start.Life}
 	s.Counts = j.counts(key, &s)

@@ -29,7 +29,7 @@ func (j *judging) verdict(s *ledgerSummary) *Verdict {
 		},
 		Arms: j.arms, ArmStates: append([]ArmState{}, j.states...), Requests: j.asked, Faults: append([]Fault{}, j.faults...),
 		Primary: p.Primary, P0: p.P0, Fisher: j.fisher(), Bounds: candidate.counted.bounds(p, j.faces),
-		Exposure: candidate.shown().exposure(), Notes: append(append([]string{}, s.Notes...), j.notes...),
+		Exposure: candidate.shown().exposure(), Notes: slices.Concat([]string{}, s.Notes, j.notes, j.remarked()),
 	}
 	v.Bounds.AnytimeRequestUpper95 = live
 	v.Exposure.EngineVersion, v.Exposure.HostBefore, v.Exposure.HostAfter = j.open.EngineVersion, j.before, j.after

@@ -47,6 +47,7 @@ type life struct {
 	answers   *answers.Writer
 	replies   lastReplies
 	maker     *prompter
+	counter   *tokenCounter
 	sentinels Sentinels
 	known     map[int]*engine.Answer // of the sentinels on the quiet server, by index
 	quiet     int                    // requests that the quiet server has answered
@@ -72,6 +73,7 @@ type life struct {
 
 	escaped []string // processes that had left their group
 
+	ending   *stopRecord   // how the server ended when it was told to; nil: it was not
 	exitSeen chan struct{} // closed when an end of the server has been recorded or was ours
 }
 

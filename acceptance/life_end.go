@@ -74,11 +74,13 @@ func (l *life) teardown(ctx context.Context) error {
 
 // stop ends the server and what holds it.
 func (l *life) stop(ctx context.Context) error {
+	gone := false
 	select {
 	case <-l.server.Exited():
 		if l.exitSeen != nil {
 			<-l.exitSeen // it ended by itself, and that is being recorded
 		}
+		gone = true
 	default:
 	}
 	l.mu.Lock()
@@ -92,7 +94,24 @@ func (l *life) stop(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.fail(l.log.ending()) // what it says from now on is about its end
-	return l.server.Stop(ctx, grace)
+	if gone {
+		return l.server.Stop(ctx, grace)
+	}
+	return l.tellToEnd(ctx, grace)
+}
+
+// tellToEnd tells the server to end, and takes down how it does.
+func (l *life) tellToEnd(ctx context.Context, grace time.Duration) error {
+	began := l.o.Now()
+	if err := l.server.Stop(ctx, grace); err != nil {
+		return err
+	}
+	status, err := l.server.Wait(ctx) // it has ended
+	l.ending = &stopRecord{
+		GraceMS: grace.Milliseconds(), TookMS: l.o.Now().Sub(began).Milliseconds(),
+		Status: status.String(), Signal: int(status.KilledBy()), Killed: l.server.Killed(),
+	}
+	return err
 }
 
 // awaitGTT waits until the memory of the GPU that a life used is given back. It
@@ -132,9 +151,13 @@ func (l *life) close(ctx context.Context, trouble error) {
 	l.host.mu.Unlock()
 	l.found(l.faces.Memory(samples))
 	l.mu.Lock()
-	rec := endRecord{Why: l.why, Detail: l.detail, Escaped: l.escaped}
+	rec := endRecord{Why: l.why, Detail: l.detail, Escaped: l.escaped, Stopped: l.ending}
 	from, to := l.from, l.to
 	l.mu.Unlock()
+	var err error
+	if rec.Changed, err = l.sums.changed(ctx); err != nil {
+		l.fail(err)
+	}
 	rec.Shape = l.log.shape()
 	rec.LogLines, rec.ServerLogSHA256 = l.log.totals()
 	rec.LoadFromUS, rec.LoadUS = from, max(0, to-from)
@@ -144,10 +167,6 @@ func (l *life) close(ctx context.Context, trouble error) {
 	}
 	rec.GTTAfterGiB = readHostFacts(l.o.Root).GTTUsedGiB
 	l.measured(&rec)
-	var err error
-	if rec.Changed, err = l.sums.changed(ctx); err != nil {
-		l.fail(err)
-	}
 	if rec.Why == whyFault {
 		rec.Tasks = l.replies.join(l.log.lastTasks())
 	}

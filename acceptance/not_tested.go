@@ -38,6 +38,9 @@ func (j *judging) untestedLives(n *untested) {
 	case lives == 1:
 		n.add("lives: 1: one server start says little about the rate of faults per start")
 	}
+	for _, program := range slices.Sorted(maps.Keys(j.outside)) {
+		n.add("the bytes of the package alone: %s served, which is none of its files", program)
+	}
 	n.add("uptime beyond %s: no life was under load for longer", loadTime(t.longestUS))
 	control := j.groups[RoleControl].counted
 	if c := j.groups[RoleCandidate].counted; c.lives > 0 && control.lives > 0 {

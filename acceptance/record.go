@@ -238,6 +238,7 @@ type endRecord struct {
 	Escaped         []string               `json:"escaped,omitempty"` // processes that had left their group, and were ended
 	Tasks           []SlotTask             `json:"tasks,omitempty"`   // of a life that ended with a fault
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
+	Stopped         *stopRecord            `json:"stopped,omitempty"` // nil: the server had ended by itself, or never ran
 	Changed         string                 `json:"changed,omitempty"` // a file that was no longer what the run began with once the life was over
 
 	EvictedMS       *int64   `json:"evicted_ms"` // of the server's queues during the load; nil: no sensor
@@ -247,6 +248,15 @@ type endRecord struct {
 	GTTAfterGiB     *float64 `json:"gtt_after_gib"`          // once everything of ours had ended
 	ServerMiB       *float64 `json:"server_mib"`             // anonymous and swapped memory at the end of the load
 	ServerMiBPerReq *float64 `json:"server_mib_per_request"` // slope after the warm-up
+}
+
+// stopRecord says how the server ended when it was told to.
+type stopRecord struct {
+	GraceMS int64  `json:"grace_ms"` // that it was given; 0: killed at once
+	TookMS  int64  `json:"took_ms"`
+	Status  string `json:"status"`
+	Signal  int    `json:"signal,omitempty"` // 0: it exited
+	Killed  bool   `json:"killed,omitempty"` // for it, or what it had started, had not ended within the grace
 }
 
 // Why a server life ended.

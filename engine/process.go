@@ -47,6 +47,7 @@ type Process struct {
 	exited  chan struct{}
 	status  ExitStatus // valid once exited is closed
 	stop    sync.Mutex
+	killed  bool // by Stop, under its lock
 	watcher *watcher
 }
 
@@ -253,6 +254,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 			return nil
 		}
 	}
+	p.killed = true
 	syscall.Kill(-p.pid, syscall.SIGKILL)
 	if p.cage != nil && len(p.caged()) > 0 {
 		if err := p.cage.Kill(); err != nil {
@@ -265,6 +267,14 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, p.Members())
 	}
 	return nil
+}
+
+// Killed tells whether Stop sent SIGKILL: the group had not ended within the
+// grace, or had none.
+func (p *Process) Killed() bool {
+	p.stop.Lock()
+	defer p.stop.Unlock()
+	return p.killed
 }
 
 // killPatience is how long a killed process may need to leave, for instance out
