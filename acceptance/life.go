@@ -206,7 +206,7 @@ func (l *life) run(ctx context.Context) error {
 	defer stopWatching()
 	l.log = newLogWatch(filepath.Join(l.dir, ServerLogName), l.plan.Server.Parallel, l.us, l.line)
 
-	l.pulse = newPulse(sinceBoot, l.paused)
+	l.pulse = newPulse(sinceBoot, pauseLimit(l.plan.Load.RequestDeadline), l.paused)
 	l.room.measure(l.dir)
 	var watchers errgroup.Group
 	watchers.Go(func() error { l.fail(l.log.follow(watch)); return nil })

@@ -12,13 +12,24 @@ import (
 func TestPulse(t *testing.T) {
 	var now time.Duration
 	var gaps []time.Duration
-	p := newPulse(func() time.Duration { return now }, func(gap time.Duration) { gaps = append(gaps, gap) })
-	for _, step := range []time.Duration{pauseEvery, pauseLimit, pauseLimit + 1, 0, time.Hour, pauseEvery} {
+	const limit = 3 * time.Second
+	p := newPulse(func() time.Duration { return now }, limit, func(gap time.Duration) { gaps = append(gaps, gap) })
+	for _, step := range []time.Duration{pauseEvery, limit, limit + 1, 0, time.Hour, pauseEvery} {
 		now += step
 		p.beat()
 	}
-	if diff := cmp.Diff([]time.Duration{pauseLimit + 1, time.Hour}, gaps); diff != "" {
+	if diff := cmp.Diff([]time.Duration{limit + 1, time.Hour}, gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+}
+
+func TestPauseLimit(t *testing.T) {
+	for deadline, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, 30 * time.Second: 3 * time.Second, 3 * time.Minute: 10 * time.Second, time.Hour: 10 * time.Second,
+	} {
+		if got := pauseLimit(Duration(deadline)); got != want {
+			t.Errorf("%s: %s, want %s", deadline, got, want)
+		}
 	}
 }
 
@@ -32,7 +43,7 @@ func TestStoppedRunnerBlamesNobody(t *testing.T) {
 	if err := runner.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(pauseLimit + time.Second/2)
+	time.Sleep(3 * time.Second / 2)
 	if err := runner.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
