@@ -209,6 +209,9 @@ func (l *life) ask(ctx context.Context, pr prompt) (*engine.Answer, *detect.Exch
 		return a, x
 	}
 	l.pulse.beat()
+	if runnersOwn(err) {
+		l.fail(fmt.Errorf("ask the server: %w", err))
+	}
 	if ctx.Err() != nil {
 		return nil, nil
 	}

@@ -160,6 +160,9 @@ func (l *life) lost(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, errOvercommit):
+	if runnersOwn(err) {
+		l.fail(err)
+	}
 		l.end(whyPlan, err.Error())
 		return
 	}

@@ -53,6 +53,9 @@ func reopenRun(ctx context.Context, o RunOptions, hold *os.File) (_ *walk, err e
 	if err := r.unchanged(ctx, &o); err != nil {
 		return nil, err
 	}
+	if err := o.Plan.checkDescriptors(); err != nil {
+		return nil, err
+	}
 	past, err := newPast(o.Evidence)
 	if err != nil {
 		return nil, err

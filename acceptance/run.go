@@ -43,7 +43,7 @@ type RunOptions struct {
 func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	o = o.withDefaults()
 	v, err := func() (*Verdict, error) {
-		if err := o.Plan.CheckHost(ctx, o.sensors()); err != nil {
+		if err := errors.Join(o.Plan.CheckHost(ctx, o.sensors()), o.Plan.checkDescriptors()); err != nil {
 			return nil, err
 		}
 		r, err := resolve(ctx, o)
