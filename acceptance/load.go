@@ -17,23 +17,31 @@ import (
 // makePrompts prepares the prompts: the server counts their tokens. It reports
 // false if the life ends for it.
 func (l *life) makePrompts(ctx context.Context) bool {
-	if why := l.contextTooSmall(ctx); why != "" {
+	deadline := time.Duration(l.plan.Load.RequestDeadline)
+	ask, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	if why := l.contextTooSmall(ask); why != "" {
 		l.end(whyPlan, why)
 		return false
 	}
-	var err error
-	if l.maker, err = newPrompter(ctx, l.planned, l.sentinels, l.tokenize); err != nil {
-		l.lost(ctx, err)
-		return false
+	if names, err := l.client.Models(ask); err == nil && len(names) == 1 && l.client.API != "" {
+		l.client.Model = names[0] // which many servers want to be told
 	}
-	return true
+	var err error
+	if l.counter, err = newTokenCounter(ctx, l.client, deadline); err == nil {
+		l.maker, err = newPrompter(ctx, l.planned, l.sentinels, l.counter.byAnswer, l.counter.count)
+	}
+	if err != nil {
+		l.lost(ctx, err)
+	}
+	return err == nil
 }
 
 // load sends the plan's requests by its schedule. It returns when the last has
 // ended, or the life ends.
 func (l *life) load(ctx context.Context) {
 	l.setPhase(phaseLoad)
-	l.untilLogged(ctx, func() bool { return l.log.quiet(l.quiet) })
+	l.untilLogged(ctx, func() bool { return l.log.quiet(l.quiet + l.counter.answered) })
 	l.log.beginLoad()
 	l.mu.Lock()
 	l.from = l.us()
@@ -69,12 +77,6 @@ func (l *life) contextTooSmall(ctx context.Context) string {
 		return fmt.Sprintf("a request of up to %d + %d tokens does not fit into the %d that the server gives a slot", longest, most, n)
 	}
 	return ""
-}
-
-func (l *life) tokenize(ctx context.Context, text string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(l.plan.Load.RequestDeadline))
-	defer cancel()
-	return l.client.Tokenize(ctx, text)
 }
 
 // next makes the prompt of a request. Without one the load is over.
@@ -129,6 +131,11 @@ func (l *life) request(ctx context.Context, worker int, intended int64, pr promp
 		l.keep(fmt.Sprintf("request-%06d", pr.ID), a.Raw)
 	}
 	l.weigh(rec.Findings)
+	if a != nil {
+		if why := l.counter.over(pr, a); why != "" {
+			l.end(whyPlan, why)
+		}
+	}
 }
 
 // read takes what an answer tells into its record.
@@ -156,18 +163,20 @@ func (l *life) keep(name string, raw []byte) {
 // the server did not count its tokens.
 func (l *life) lost(ctx context.Context, err error) {
 	l.pulse.beat()
-	switch {
-	case ctx.Err() != nil:
-		return
-	case errors.Is(err, errOvercommit):
 	if runnersOwn(err) {
 		l.fail(err)
 	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.Is(err, errOvercommit), errors.Is(err, errUncounted):
 		l.end(whyPlan, err.Error())
 		return
 	}
 	x := &detect.Exchange{ID: -1, NPredict: 1, Err: err, Deadline: errors.Is(err, context.DeadlineExceeded)}
-	if !x.Deadline {
+	if told := new(unsound); errors.As(err, &told) {
+		x = told.exchange
+	} else if !x.Deadline {
 		l.awaitEnd(ctx)
 	}
 	l.found(l.faces.Exchange(x))

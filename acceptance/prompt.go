@@ -34,13 +34,17 @@ type prompt struct {
 // that what the plan promised about the context holds. It counts them from the
 // tokens of their words. Whether that is right for a tokenizer is tried on every
 // length at the beginning and on one prompt of many later; where it is not, the
-// tokenizer is asked for every prompt. A prompter is used by one goroutine.
+// tokenizer is asked for every prompt. Without a tokenizer that can be asked
+// under load, prompts are made as much shorter as those of the beginning, and
+// words together, were too long; every answer tells then whether that was enough. A prompter is used by one goroutine.
 type prompter struct {
 	load      Load
 	first     int // number of the life's first prompt
 	sentinels Sentinels
 	tokenize  func(ctx context.Context, text string) (int, error)
+	once      bool // the tokens of the load's prompts cannot be counted, only those of others before it
 	words     *vocabulary
+	share     float64        // of a prompt's room that is used
 	ask       bool           // the tokenizer about every prompt
 	common    []int          // words that prompts begin with if they shall be alike
 	made      map[int]prompt // sentinels, by index
@@ -51,32 +55,62 @@ type prompter struct {
 // and every length.
 const askEvery = 257
 
+// nonceTurn is after how many prompts one begins with the same two characters.
+const nonceTurn = 32 * 32
+
 // sentinelSeed makes a sentinel the same text in every run with a tokenizer.
 const sentinelSeed = 0x1b17
 
 // errOvercommit says that the shortest prompt of a length has more tokens.
 var errOvercommit = errors.New("the prompts do not fit")
 
-// newPrompter measures the tokenizer.
-func newPrompter(ctx context.Context, life PlannedLife, s Sentinels, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
-	m := &prompter{load: life.Load, first: life.FirstPrompt, sentinels: s, tokenize: tokenize, made: map[int]prompt{}}
+// newPrompter measures the tokenizer. once says that it cannot be asked under
+// load, and takes no longer text than the load has.
+func newPrompter(ctx context.Context, life PlannedLife, s Sentinels, once bool, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
+	m := &prompter{load: life.Load, first: life.FirstPrompt, sentinels: s, tokenize: tokenize, once: once, share: 1, made: map[int]prompt{}}
+	lengths, most := slices.Concat(m.load.PromptTokens, s.PromptTokens), len(wordList)
+	if once {
+		most = slices.Max(lengths) // bytes, of at most one token each
+	}
 	var err error
-	if m.words, err = measureWords(ctx, tokenize); err != nil {
+	if m.words, err = measureWords(ctx, most, tokenize); err != nil {
 		return nil, fmt.Errorf("measure the tokenizer: %w", err)
+	}
+	if once && m.words.more > 1 {
+		m.share = 0.95 / m.words.more
 	}
 	if m.load.Prompts == PromptsSharedPrefix {
 		more, _ := m.words.draw(random(m.load.Seed, ^uint64(0)), slices.Max(m.load.PromptTokens)/2)
 		m.common = append([]int{slices.Index(m.words.cost, m.words.least)}, more...)
 	}
-	for i, length := range slices.Concat(m.load.PromptTokens, s.PromptTokens) {
-		pr := m.compose(random(m.load.Seed, ^uint64(i)), i, length)
-		n, err := tokenize(ctx, pr.Text)
-		if err != nil {
+	for i, length := range lengths {
+		if err := m.try(ctx, i, length); err != nil {
 			return nil, fmt.Errorf("measure the tokenizer: %w", err)
 		}
-		m.ask = m.ask || n > pr.Tokens || n < pr.Tokens-nonceLength
 	}
 	return m, nil
+}
+
+// try looks whether a prompt of a length has as many tokens as its words say.
+func (m *prompter) try(ctx context.Context, i, length int) error {
+	const tries = 8
+	for range tries {
+		// No prompt that the load has soon begins like it.
+		pr := m.compose(random(m.load.Seed, ^uint64(i)), m.first+nonceTurn/2-1-i, length)
+		n, err := m.tokenize(ctx, pr.Text)
+		if err != nil {
+			return err
+		}
+		if !m.once {
+			m.ask = m.ask || n > pr.Tokens || n < pr.Tokens-nonceLength
+			return nil
+		}
+		if n <= length {
+			return nil
+		}
+		m.share *= 0.95 * float64(length) / float64(n)
+	}
+	return fmt.Errorf("%w: one of %d tokens is always longer", errOvercommit, length)
 }
 
 func random(seed, number uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, number)) }
@@ -97,7 +131,7 @@ func (m *prompter) prompt(ctx context.Context, id int) (prompt, error) {
 	pr.ID = id
 	pr.NPredict = m.load.NPredict[rng.IntN(len(m.load.NPredict))]
 	pr.Probs = rng.Float64() < *m.load.LogprobsShare
-	return pr, m.fit(ctx, &pr, m.ask || number%askEvery == 0)
+	return pr, m.fit(ctx, &pr, !m.once && (m.ask || number%askEvery == 0))
 }
 
 // sentinel makes one of the fixed prompts.
@@ -121,7 +155,8 @@ func (m *prompter) sentinel(ctx context.Context, id, index int) (prompt, error) 
 // what the nonce leaves is what they have in common.
 func (m *prompter) compose(rng *rand.Rand, number, target int) prompt {
 	pr := prompt{Nonce: nonce(rng, number), Target: target}
-	room := target - m.words.fixed - nonceLength
+	room := int(m.share * float64(target-m.words.fixed-nonceLength))
+	spared := target - m.words.fixed - nonceLength - room
 	var text strings.Builder
 	if m.common != nil {
 		room-- // the nonce has a space before it
@@ -138,7 +173,7 @@ func (m *prompter) compose(rng *rand.Rand, number, target int) prompt {
 		text.WriteByte(' ')
 		text.WriteString(m.words.words[i])
 	}
-	pr.Text, pr.Tokens = text.String(), target-left
+	pr.Text, pr.Tokens = text.String(), target-left-spared
 	return pr
 }
 
@@ -178,7 +213,8 @@ func (m *prompter) target(number int) int {
 // thousand prompts in a row no two begin with the same two: the server's slot
 // selection never sees a common beginning, whatever the tokenizer makes of it.
 func nonce(rng *rand.Rand, number int) string {
-	b := []byte{nonceAlphabet[number%32], nonceAlphabet[number/32%32]}
+	number %= nonceTurn
+	b := []byte{nonceAlphabet[number%32], nonceAlphabet[number/32]}
 	for len(b) < nonceLength {
 		b = append(b, nonceAlphabet[rng.IntN(32)])
 	}

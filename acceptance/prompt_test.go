@@ -23,7 +23,7 @@ func testPlan(t *testing.T, yaml string) *Plan {
 
 func testPrompter(t *testing.T, p *Plan, tokenize func(context.Context, string) (int, error)) (*prompter, error) {
 	t.Helper()
-	return newPrompter(t.Context(), p.Lives()[0], p.Sentinels, tokenize)
+	return newPrompter(t.Context(), p.Lives()[0], p.Sentinels, false, tokenize)
 }
 
 func TestPrompts(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSentinelPrompts(t *testing.T) {
 	lengths := map[int]int{}
 	var sentinel prompt
 	for _, life := range p.Lives() {
-		m, err := newPrompter(t.Context(), life, p.Sentinels, byteTokens)
+		m, err := newPrompter(t.Context(), life, p.Sentinels, false, byteTokens)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func BenchmarkPrompt(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := newPrompter(b.Context(), p.Lives()[0], p.Sentinels, byteTokens)
+	m, err := newPrompter(b.Context(), p.Lives()[0], p.Sentinels, false, byteTokens)
 	if err != nil {
 		b.Fatal(err)
 	}

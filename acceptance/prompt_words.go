@@ -12,53 +12,64 @@ import (
 // has in a text, its space included.
 type vocabulary struct {
 	words []string
-	cost  []int // of the word of the same index
-	least int   // cost of the cheapest word
-	fixed int   // tokens that every text has besides, such as the one that begins it
+	cost  []int   // of the word of the same index
+	least int     // cost of the cheapest word
+	fixed int     // tokens that every text has besides, such as the one that begins it
+	more  float64 // by how much words have had more tokens together than apart; 1: never
 }
 
-// measureWords asks the tokenizer for the words' tokens. A word has at least
-// one token and at most as many as bytes, so a sum that is one of these for a
-// whole group is so for each of its words, and a few questions are enough for
-// most vocabularies.
-func measureWords(ctx context.Context, tokenize func(context.Context, string) (int, error)) (*vocabulary, error) {
+// measureWords asks for the words' tokens, in texts of at most so many bytes. A
+// word has at least one token and at most as many as bytes, so a sum that is one
+// of these for a whole group is so for each of its words, and a few questions
+// are enough for most vocabularies.
+func measureWords(ctx context.Context, most int, count func(context.Context, string) (int, error)) (*vocabulary, error) {
 	const start = "a"
-	base, err := tokenize(ctx, start)
+	base, err := count(ctx, start)
 	if err != nil {
 		return nil, err
 	}
-	v := &vocabulary{words: strings.Fields(wordList), fixed: max(0, base-1)}
+	v := &vocabulary{words: strings.Fields(wordList), fixed: max(0, base-1), more: 1}
 	v.cost = make([]int, len(v.words))
 	var measure func(from, to int) error
 	measure = func(from, to int) error {
 		text := start + " " + strings.Join(v.words[from:to], " ")
-		n, err := tokenize(ctx, text)
-		if err != nil {
-			return err
-		}
-		n -= base
-		switch most := len(text) - len(start); {
-		case n < 1:
-			return fmt.Errorf("%d tokens for %d words", n, to-from)
-		case n <= to-from:
-			for i := from; i < to; i++ {
-				v.cost[i] = 1
+		middle, n := (from+to)/2, 0
+		if to-from == 1 || len(text) <= most {
+			var err error
+			if n, err = count(ctx, text); err != nil {
+				return err
 			}
-			return nil
-		case n == most:
-			for i := from; i < to; i++ {
-				v.cost[i] = len(v.words[i]) + 1
+			n -= base
+			switch {
+			case to-from == 1: // none, where a server only estimates
+				v.cost[from] = max(1, n)
+				return nil
+			case n < (to-from)/2:
+				return fmt.Errorf("%w: the server counts %d for %d words", errUncounted, n, to-from)
+			case n <= to-from:
+				for i := from; i < to; i++ {
+					v.cost[i] = 1
+				}
+				return nil
+			case n == len(text)-len(start):
+				for i := from; i < to; i++ {
+					v.cost[i] = len(v.words[i]) + 1
+				}
+				return nil
 			}
-			return nil
-		case to-from == 1:
-			v.cost[from] = n
-			return nil
 		}
-		middle := (from + to) / 2
 		if err := measure(from, middle); err != nil {
 			return err
 		}
-		return measure(middle, to)
+		if err := measure(middle, to); err != nil {
+			return err
+		}
+		apart := 0
+		for _, cost := range v.cost[from:to] {
+			apart += cost
+		}
+		v.more = max(v.more, float64(n)/float64(apart))
+		return nil
 	}
 	if err := measure(0, len(v.words)); err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ const (
 
 func TestMain(m *testing.M) {
 	switch {
+	case os.Getenv(beOther) != "":
+		os.Exit(otherServer(os.Args[1:]))
 	case os.Getenv(beFake) != "":
 		os.Exit(fakeengine.Main(os.Args[1:], os.Getenv, os.Stderr, os.Exit))
 	case os.Getenv(beBench) != "":
