@@ -21,6 +21,7 @@ type Audit struct {
 	Missing   []AuditPlace `json:"missing"`   // not stored
 	Different []AuditPlace `json:"different"` // stored with other bytes than the ledger has the digest of
 	Overseen  []AuditPlace `json:"overseen"`  // with a face of fault that the ledger does not have
+	Files     []AuditFile  `json:"files"`     // of lives that are over, which are not as the ledger has the digest of them
 	Damage    string       `json:"damage,omitempty"`
 }
 
@@ -31,10 +32,18 @@ type AuditPlace struct {
 	What    string `json:"what"`
 }
 
+// An AuditFile names a file of a life, and what is wrong with it.
+type AuditFile struct {
+	Arm  int    `json:"arm"`
+	Name string `json:"name"` // below the life's folder
+	What string `json:"what"`
+}
+
 // OK tells whether every answer is there, as the ledger has it, and shows
-// nothing that the ledger does not.
+// nothing that the ledger does not, and whether the files of the lives are those
+// that the ledger has the digests of.
 func (a *Audit) OK() bool {
-	return a.Damage == "" && len(a.Missing)+len(a.Different)+len(a.Overseen) == 0
+	return a.Damage == "" && len(a.Missing)+len(a.Different)+len(a.Overseen)+len(a.Files) == 0
 }
 
 // mostPlaces bounds each list of an audit.
@@ -42,7 +51,8 @@ const mostPlaces = 1000
 
 // AuditDir reads every stored answer of a run, compares its bytes with the
 // digest in the ledger, and shows it to the detectors once more. Faces that the
-// plan has switched off are looked at too. progress, if not nil, is told the
+// plan has switched off are looked at too. So are the digests of the files of
+// every life that is over. progress, if not nil, is told the
 // number of answers so far. The error is for a folder without a readable run.
 func AuditDir(ctx context.Context, dir string, progress func(n int)) (*Audit, error) {
 	f, err := openInput(filepath.Join(dir, LedgerName))
@@ -53,13 +63,13 @@ func AuditDir(ctx context.Context, dir string, progress func(n int)) (*Audit, er
 	if progress == nil {
 		progress = func(int) {}
 	}
-	w := &auditing{dir: dir, progress: progress, audit: &Audit{Missing: []AuditPlace{}, Different: []AuditPlace{}, Overseen: []AuditPlace{}}}
+	w := &auditing{dir: dir, progress: progress, audit: &Audit{Missing: []AuditPlace{}, Different: []AuditPlace{}, Overseen: []AuditPlace{}, Files: []AuditFile{}}}
 	defer w.closeLife()
 	summary, err := scanLedger(f, func(r *record) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return w.take(r)
+		return w.take(ctx, r)
 	})
 	if err == nil {
 		err = w.endLife()
@@ -102,7 +112,7 @@ type auditing struct {
 // so that the nonces of all that were in flight with it are known.
 const lookBehind = 2048
 
-func (w *auditing) take(r *record) error {
+func (w *auditing) take(ctx context.Context, r *record) error {
 	switch r.Kind {
 	case recordStart:
 		s, err := decode[startRecord](r.line)
@@ -110,6 +120,12 @@ func (w *auditing) take(r *record) error {
 			return err
 		}
 		return w.beginLife(s.Arm)
+	case recordEnd:
+		e, err := decode[endRecord](r.line)
+		if err != nil {
+			return err
+		}
+		return w.files(ctx, e)
 	case recordRequest:
 		if w.faces == nil || r.request == nil {
 			return nil
@@ -143,6 +159,35 @@ func (w *auditing) beginLife(arm int) error {
 		return nil
 	}
 	return err
+}
+
+// files compares the files of a life that is over with their digests, which
+// whatever stands behind the last answer changes too.
+func (w *auditing) files(ctx context.Context, e *endRecord) error {
+	for _, f := range []struct{ name, want string }{
+		{ServerLogName, e.ServerLogSHA256}, {SamplesName, e.SamplesSHA256}, {AnswersName, e.AnswersSHA256},
+	} {
+		got, err := sumEvidence(ctx, filepath.Join(ArmDir(w.dir, w.arm), f.name))
+		what := ""
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			what = err.Error()
+		case got == f.want, got == "" && f.want == sumOf(nil):
+			continue
+		case got == "":
+			what = "it is gone"
+		case f.want == "":
+			what = "the ledger has no digest of it"
+		default:
+			what = "its bytes are not those that the ledger has the digest of"
+		}
+		if len(w.audit.Files) < mostPlaces {
+			w.audit.Files = append(w.audit.Files, AuditFile{w.arm, f.name, what})
+		}
+	}
+	return nil
 }
 
 func (w *auditing) endLife() error {

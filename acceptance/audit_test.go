@@ -43,6 +43,31 @@ func TestAudit(t *testing.T) {
 		t.Errorf("an answer that is not there: %v", err)
 	}
 
+	// Files that are not as they were.
+	if len(a.Files) > 0 {
+		t.Errorf("files: %+v", a.Files)
+	}
+	for name, change := range map[string]func(b []byte) []byte{
+		ServerLogName: func(b []byte) []byte { return append([]byte("x"), b[1:]...) },
+		SamplesName:   func(b []byte) []byte { return bytes.Replace(b, []byte("_gib"), []byte("_GIB"), 1) },
+		AnswersName:   func(b []byte) []byte { return append(b[:len(b):len(b)], "garbage"...) },
+	} {
+		path := filepath.Join(ArmDir(dir, 1), name)
+		before, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, change(before), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := audit(); len(a.Files) != 1 || a.Files[0].Name != name || a.Files[0].Arm != 1 || a.OK() || a.Answers != 48 {
+			t.Errorf("%s was changed: %+v", name, a)
+		}
+		if err := os.WriteFile(path, before, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	// Answers of another run, and none.
 	stored := filepath.Join(ArmDir(dir, 1), AnswersName)
 	other := filepath.Join(t.TempDir(), "other")

@@ -1,8 +1,10 @@
 package acceptance
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,6 +21,15 @@ const ArmsDir = "arms"
 // ArmDir gives the folder of the n-th life, from 1, below an evidence folder.
 func ArmDir(evidence string, n int) string {
 	return filepath.Join(evidence, ArmsDir, fmt.Sprintf("%04d", n))
+}
+
+// sumEvidence is the digest of a file of a life, "" if there is none.
+func sumEvidence(ctx context.Context, path string) (string, error) {
+	digest, _, err := sumInput(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return digest, err
 }
 
 // ErrRunning says that another runner holds the evidence folder.

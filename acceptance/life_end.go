@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/1bit-systems/pkg/acceptance/detect"
@@ -158,6 +159,10 @@ func (l *life) close(ctx context.Context, trouble error) {
 	if rec.Changed, err = l.sums.changed(ctx); err != nil {
 		l.fail(err)
 	}
+	rec.SamplesSHA256, err = sumEvidence(ctx, filepath.Join(l.dir, SamplesName))
+	l.fail(err)
+	rec.AnswersSHA256, err = sumEvidence(ctx, filepath.Join(l.dir, AnswersName))
+	l.fail(err)
 	rec.Shape = l.log.shape()
 	rec.LogLines, rec.ServerLogSHA256 = l.log.totals()
 	rec.LoadFromUS, rec.LoadUS = from, max(0, to-from)

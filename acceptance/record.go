@@ -234,9 +234,11 @@ type endRecord struct {
 	Shape           shape                  `json:"shape"`
 	LogLines        map[engine.LogKind]int `json:"log_lines"`
 	ServerLogSHA256 string                 `json:"server_log_sha256"`
-	Teardown        string                 `json:"teardown"`          // "" or what is left
-	Escaped         []string               `json:"escaped,omitempty"` // processes that had left their group, and were ended
-	Tasks           []SlotTask             `json:"tasks,omitempty"`   // of a life that ended with a fault
+	SamplesSHA256   string                 `json:"samples_sha256,omitempty"` // of samples.jsonl
+	AnswersSHA256   string                 `json:"answers_sha256,omitempty"` // of answers.zst
+	Teardown        string                 `json:"teardown"`                 // "" or what is left
+	Escaped         []string               `json:"escaped,omitempty"`        // processes that had left their group, and were ended
+	Tasks           []SlotTask             `json:"tasks,omitempty"`          // of a life that ended with a fault
 	Neighbour       *neighbourSummary      `json:"neighbour,omitempty"`
 	Stopped         *stopRecord            `json:"stopped,omitempty"` // nil: the server had ended by itself, or never ran
 	Changed         string                 `json:"changed,omitempty"` // a file that was no longer what the run began with once the life was over

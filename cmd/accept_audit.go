@@ -23,7 +23,8 @@ func newAcceptAuditCommand(a *app) *cobra.Command {
 		Use: "audit DIR", Short: "Compare the raw answers of a soak with its ledger", Args: between(1, 1),
 		Long: `Read every raw answer in an evidence folder, compare its bytes with the digest in the
 ledger, and show it to the detectors once more, also to those that the plan had switched
-off. What the ledger does not tell is listed, and the exit status is 5.
+off. The files of every life that is over are compared with their digests too. What the
+ledger does not tell is listed, and the exit status is 5.
 
 --answer ARM/REQUEST writes the raw bytes of one answer to standard output instead.`,
 		ValidArgsFunction: completeFolders,
@@ -70,7 +71,7 @@ func (a *app) writeAnswer(dir, place string) error {
 
 func printAudit(w io.Writer, audit *acceptance.Audit) error {
 	if audit.OK() {
-		_, err := fmt.Fprintf(w, "%d answers: all there, as the ledger has them, and the detectors find nothing that it does not tell\n", audit.Answers)
+		_, err := fmt.Fprintf(w, "%d answers: all there, as the ledger has them, like the files of every life, and the detectors find nothing that it does not tell\n", audit.Answers)
 		return err
 	}
 	fmt.Fprintf(w, "%d of %d answers are stored\n", audit.Answers, audit.Requests)
@@ -82,6 +83,9 @@ func printAudit(w io.Writer, audit *acceptance.Audit) error {
 		for _, p := range list {
 			rows = append(rows, []string{fmt.Sprint(p.Arm), fmt.Sprint(p.Request), p.What})
 		}
+	}
+	for _, f := range audit.Files {
+		rows = append(rows, []string{fmt.Sprint(f.Arm), f.Name, f.What})
 	}
 	return ui.Table(w, rows)
 }
