@@ -46,7 +46,7 @@ func begun(t *testing.T, o RunOptions) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := beginRun(o, r)
+	w, err := beginRun(o, r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

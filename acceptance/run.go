@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,14 +47,21 @@ func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 		if err := errors.Join(o.Plan.CheckHost(ctx, o.sensors()), o.Plan.checkDescriptors()); err != nil {
 			return nil, err
 		}
+		// A folder that is there already is held while models are read, which
+		// takes long: who watches it sees that somebody is at it.
+		hold, err := holdFolder(o.Evidence)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 		r, err := resolve(ctx, o)
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
+			hold.Close() // of none it does nothing
 			return nil, err
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		run, err := beginRun(o, r)
+		run, err := beginRun(o, r, hold)
 		if err != nil {
 			return nil, err
 		}
@@ -110,24 +118,26 @@ func newWalk(o RunOptions, r *resolved, run string, hold *os.File) *walk {
 	return w
 }
 
-// beginRun makes the evidence folder and its first records.
-func beginRun(o RunOptions, r *resolved) (w *walk, err error) {
-	plan, err := r.encode()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(o.Evidence, 0o755); err != nil {
-		return nil, fmt.Errorf("make evidence folder: %w", err)
-	}
-	hold, err := holdFolder(o.Evidence)
-	if err != nil {
-		return nil, err
-	}
+// beginRun makes the evidence folder, unless it is held already, and its first
+// records.
+func beginRun(o RunOptions, r *resolved, hold *os.File) (w *walk, err error) {
 	defer func() {
 		if err != nil {
 			hold.Close()
 		}
 	}()
+	plan, err := r.encode()
+	if err != nil {
+		return nil, err
+	}
+	if hold == nil {
+		if err := os.MkdirAll(o.Evidence, 0o755); err != nil {
+			return nil, fmt.Errorf("make evidence folder: %w", err)
+		}
+		if hold, err = holdFolder(o.Evidence); err != nil {
+			return nil, err
+		}
+	}
 	w = newWalk(o, r, runID(), hold)
 	if w.ledger, err = createLedger(o.Evidence, o.Now); err != nil {
 		return nil, err

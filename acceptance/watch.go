@@ -22,14 +22,29 @@ type Status struct {
 	Verdict *Verdict // once the run has ended or its runner is gone
 }
 
+// ErrNotBegun says that an evidence folder has no run, and that nobody is about
+// to begin one.
+var ErrNotBegun = errors.New("nothing has begun here, and nobody is at it: what started the run says why (of a unit: journalctl)")
+
+// beginPatience is how long a folder may lie there until somebody holds it:
+// before that the packages are compared with their manifests.
+const beginPatience = 2 * time.Minute
+
 // Watch follows a run by its ledger alone: it calls f every so often, until the
 // run has ended or its runner is gone, and a last time then, with the verdict.
-// A folder in which nothing has begun yet is waited for as long as ctx lasts.
+// A folder in which nothing has begun yet is waited for, two minutes at most and
+// for as long as a runner holds it. The error wraps ErrNotBegun if none begins.
 func Watch(ctx context.Context, dir string, every time.Duration, f func(Status)) error {
+	return watch(ctx, dir, every, beginPatience, f)
+}
+
+func watch(ctx context.Context, dir string, every, patience time.Duration, f func(Status)) error {
 	w := &watcher{dir: dir}
+	lost := time.NewTimer(patience)
+	defer lost.Stop()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for begun := false; ; {
+	for begun, held := false, false; ; {
 		// First who runs, then what is there: a run that ends in between is seen whole.
 		running, err := isHeld(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +53,10 @@ func Watch(ctx context.Context, dir string, every time.Duration, f func(Status))
 		if err := w.read(); err != nil {
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
-		begun = begun || running || len(w.seen.starts) > 0 || w.closed
+		if held = held || running; running {
+			lost.Reset(patience)
+		}
+		begun = begun || !w.first.IsZero()
 		s := w.status()
 		s.Running = running
 		if begun && (w.closed || !running) {
@@ -49,9 +67,18 @@ func Watch(ctx context.Context, dir string, every time.Duration, f func(Status))
 			return nil
 		}
 		f(s)
+		if held && !running && !begun {
+			return fmt.Errorf("watch %s: %w", dir, ErrNotBegun)
+		}
+		waiting := lost.C
+		if begun {
+			waiting = nil
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-waiting:
+			return fmt.Errorf("watch %s: %w", dir, ErrNotBegun)
 		case <-tick.C:
 		}
 	}
