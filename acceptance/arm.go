@@ -52,6 +52,9 @@ type armRequests struct {
 	predicted, observed int // tokens
 	httpErrors, nan     int
 
+	prompt, answer int // longest, in tokens
+	alike          alike
+
 	all     chances
 	bins    map[int]*chances // by length of prompt
 	slots   map[int]*chances
@@ -169,6 +172,7 @@ func (q *armRequests) count(r *requestRecord, bad bool) {
 	q.ended++
 	q.predicted += r.Predicted
 	q.observed += r.Observed
+	q.prompt, q.answer = max(q.prompt, r.PromptTarget), max(q.answer, r.Predicted)
 	if r.Outcome == outcomeAnswered {
 		q.answered++
 		if !bad {
@@ -180,6 +184,7 @@ func (q *armRequests) count(r *requestRecord, bad bool) {
 		if r.ProbsAsked && r.Observed == 0 && r.Predicted > 0 {
 			q.notSeen++
 		}
+		q.alike.add(r)
 		q.latency.Record(r.EndUS - r.IntendedUS)
 	}
 	q.all.one(kind, bad)

@@ -143,6 +143,9 @@ func (a *arm) invalid() (reason, detail string) {
 	if why := a.short(); why != "" {
 		return "harness", why
 	}
+	if why := a.requests.alike.problem(); why != "" {
+		return "load-shape", why
+	}
 	if why := a.end.Shape.problem(a.plan, a.requests.answered); why != "" {
 		return "load-shape", why
 	}

@@ -56,7 +56,7 @@ func TestEstimateClaims(t *testing.T) {
 }
 
 func TestEstimateNamesArmsOfAnotherPackage(t *testing.T) {
-	e := testPlan(t, "load: {requests: 60}\narms: [{name: a}, {name: b, role: baseline}, {name: c, role: baseline, package: hrx-1}]\n").Estimate(EstimateInput{})
+	e := testPlan(t, "load: {requests: 60, n_predict: [32]}\narms: [{name: a}, {name: b, role: baseline}, {name: c, role: baseline, package: hrx-1}]\n").Estimate(EstimateInput{})
 	if diff := cmp.Diff([]string{"arm b runs the package that is given as baseline"}, e.Notes); diff != "" {
 		t.Error(diff)
 	}

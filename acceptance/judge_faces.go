@@ -86,18 +86,19 @@ func (t *faceTable) compare(a, b string) int {
 
 // A sight is everything about a request that decides which faces it could have
 // shown: few enough to count the requests of each.
-type sight uint8
+type sight uint16
 
 const (
 	sightProbs    sight = 1 << iota // log-probabilities were asked for
 	sightTokens                     // tokens came
-	sightObserved                   // with log-probabilities
+	sightObserved                   // most of them with log-probabilities
 	sightOK                         // status 200
 	sightSentinel
 	sightAnswered
 	sightDeadline
+	sightShort // the text cannot hold a nonce
 
-	sightKinds = 1 << 7
+	sightKinds = 1 << 8
 )
 
 func sightOf(r *requestRecord) sight {
@@ -109,7 +110,8 @@ func sightOf(r *requestRecord) sight {
 	}
 	add(r.ProbsAsked, sightProbs)
 	add(r.Predicted > 0, sightTokens)
-	add(r.Observed > 0, sightObserved)
+	add(detect.MostObserved(r.Predicted, r.Observed), sightObserved)
+	add(r.TextSum != 0 && r.Chars < detect.Window, sightShort)
 	add(r.Status == http.StatusOK, sightOK)
 	add(r.Kind == kindSentinel, sightSentinel)
 	add(r.Outcome == outcomeAnswered, sightAnswered)
@@ -119,7 +121,7 @@ func sightOf(r *requestRecord) sight {
 
 // request is a request of this sight.
 func (s sight) request() detect.Request {
-	r := detect.Request{Outcome: detect.NoAnswer, ProbsAsked: s&sightProbs != 0}
+	r := detect.Request{Outcome: detect.NoAnswer, ProbsAsked: s&sightProbs != 0, Short: s&sightShort != 0}
 	if s&sightAnswered != 0 {
 		r.Outcome = detect.Answered
 	} else if s&sightDeadline != 0 {
@@ -159,6 +161,17 @@ func (c *chances) of(t *faceTable, face int) int {
 	n := c.faulted
 	for kind, some := range c.clean {
 		if some > 0 && t.shows(kind).has(face) {
+			n += some
+		}
+	}
+	return n
+}
+
+// short is how many answers cannot hold a nonce.
+func (c *chances) short() int {
+	n := 0
+	for kind, some := range c.clean {
+		if sight(kind)&sightShort != 0 {
 			n += some
 		}
 	}

@@ -359,9 +359,11 @@ func TestSightIsAllThatCounts(t *testing.T) {
 		q := requestRecord{
 			Outcome: []string{outcomeAnswered, outcomeDeadline, outcomeNoAnswer}[r.IntN(3)], Kind: []string{kindUnique, kindSentinel}[r.IntN(2)],
 			Status: []int{0, 200, 400, 500, 503}[r.IntN(5)], ProbsAsked: r.IntN(2) == 0, Predicted: r.IntN(3) * 16, Observed: r.IntN(3) * 16,
+			Chars: r.IntN(3) * 8, TextSum: r.Int64N(2),
 		}
 		whole := detect.Request{
 			Outcome: q.Outcome, Kind: q.Kind, Status: q.Status, ProbsAsked: q.ProbsAsked, Predicted: q.Predicted, Observed: q.Observed,
+			Short: q.TextSum != 0 && q.Chars < 12,
 		}
 		for _, f := range detect.Faces() {
 			if got, want := detect.Sees(f.Name, sightOf(&q).request()), detect.Sees(f.Name, whole); got != want {

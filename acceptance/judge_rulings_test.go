@@ -126,6 +126,23 @@ func TestRuling2BlindRequests(t *testing.T) {
 	}
 }
 
+// Ruling 2: an answer that is too short for a mark says nothing about leaks.
+func TestRuling2ShortAnswers(t *testing.T) {
+	s := oneLife()
+	for i := range s.only().requests[:6] {
+		s.only().requests[i].Chars, s.only().requests[i].TextSum = 11, 5
+	}
+	v := s.verdict(t)
+	for _, f := range v.Table {
+		if n := map[string]int{detect.Leak: 60, detect.NaNWire: 66}[f.Face]; n != 0 && f.N != n {
+			t.Errorf("%s could show on %d, want %d", f.Face, f.N, n)
+		}
+	}
+	if v.Bounds.PrimaryN != 60 || !notTested(v, "leaks on 6 answers that are too short") {
+		t.Errorf("n %v, %q", v.Bounds.PrimaryN, v.NotTested)
+	}
+}
+
 // Ruling 2: lives and hours are bounded by those lives alone in which every face
 // that gates could have been seen.
 func TestRuling2BlindLives(t *testing.T) {

@@ -2,6 +2,8 @@ package acceptance
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -143,9 +145,16 @@ func (rec *requestRecord) read(a *engine.Answer) {
 	rec.Outcome, rec.Status, rec.Slot = outcomeAnswered, a.Status, a.SlotID
 	rec.Predicted, rec.Observed = a.TokensPredicted, len(a.Tokens)
 	rec.Bytes, rec.SHA256 = len(a.Raw), sumOf(a.Raw)
+	rec.Chars, rec.TextSum = len(a.Content), textSum(a.Content)
 	if a.FirstToken > 0 {
 		rec.FirstUS = rec.StartUS + a.FirstToken.Microseconds()
 	}
+}
+
+// textSum tells texts apart.
+func textSum(text string) int64 {
+	sum := sha256.Sum256([]byte(text))
+	return int64(binary.BigEndian.Uint64(sum[:]) >> 16)
 }
 
 // keep saves the bytes of an answer that had a fault where they are found at

@@ -95,6 +95,9 @@ func (j *judging) untestedFaces(n *untested) {
 	} else {
 		n.add("requests that ask for no log-probabilities: every one did, and that takes the server off a part of its usual path")
 	}
+	if short := t.all.short(); short > 0 && j.faces.setting(detect.Leak) != detect.Off {
+		n.add("leaks on %d answers that are too short to hold another request's mark", short)
+	}
 	if t.notSeen > 0 {
 		n.add("log-probabilities of %d answers that came without", t.notSeen)
 	}
@@ -111,7 +114,8 @@ func (j *judging) untestedFaces(n *untested) {
 
 func (j *judging) untestedLoad(n *untested) {
 	l := j.plan.Load
-	n.add("prompts of more than %d tokens and answers of more than %d", slices.Max(l.PromptTokens), slices.Max(l.NPredict))
+	t := j.groups[RoleCandidate].shown()
+	n.add("prompts of more than %d tokens and answers of more than %d", t.prompt, t.answer)
 	n.add("more than %d requests in flight", j.mostInFlight())
 	for _, other := range []struct {
 		name   string

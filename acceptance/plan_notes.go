@@ -131,6 +131,10 @@ func (p *Plan) remarks() []string {
 	if p.Load.Schedule == ScheduleBurst && p.Load.Every <= Duration(time.Second) {
 		notes = append(notes, "bursts come whatever the server does: where it needs longer than "+time.Duration(p.Load.Every).String()+" for one, requests wait and latencies grow without end")
 	}
+	if n, known := p.plannedN(); known && p.Primary == PrimaryRequest && !p.ReportOnly && p.gates(detect.Leak) && n >= p.RequiredN() && !(n*p.wordyShare() >= p.RequiredN()) {
+		notes = append(notes, fmt.Sprintf("answers of fewer than %d tokens may be too short to show a leak, and do not count then: of %s perhaps %.0f would, needs %s",
+			wordyTokens, p.units(n), n*p.wordyShare(), p.units(p.RequiredN())))
+	}
 	return notes
 }
 
@@ -166,4 +170,24 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// wordyTokens is from how many tokens on the text of an answer surely has the
+// characters that a leak is told by.
+const wordyTokens = 8
+
+// wordyShare is the share of the requests whose answers may have so many.
+func (p *Plan) wordyShare() float64 {
+	n := 0
+	for _, tokens := range p.Load.NPredict {
+		if tokens >= wordyTokens {
+			n++
+		}
+	}
+	return float64(n) / float64(len(p.Load.NPredict))
+}
+
+// gates tells whether a face does in this plan.
+func (p *Plan) gates(face string) bool {
+	return newFaceTable(p).setting(face) == detect.Gate
 }

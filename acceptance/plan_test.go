@@ -120,7 +120,9 @@ func TestPlanRefusals(t *testing.T) {
 
 func TestPlanNotes(t *testing.T) {
 	tests := []struct{ yaml, want string }{
-		{"load: {requests: 59}", ""},
+		{"load: {requests: 59, n_predict: [32]}", ""},
+		{"load: {requests: 59, n_predict: [32, 4]}", "answers of fewer than 8 tokens may be too short to show a leak, and do not count then: of 59 requests perhaps 30 would, needs 59 requests"},
+		{"load: {requests: 59, n_predict: [4]}\nfaces: {leak: off}", ""},
 		{"load: {requests: 58}", "cannot pass: the bound at 58 requests is 0.050339 > p0 0.05, needs 59 requests"},
 		{"load: {requests: 200, logprobs_share: 0.25}", "cannot pass: the bound at 50 requests is 0.058155 > p0 0.05, needs 59 requests"},
 		{"load: {requests: 60, in_flight: 1}", "cannot pass: 1 in flight never make 4 slots busy at once"},

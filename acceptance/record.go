@@ -190,6 +190,9 @@ type requestRecord struct {
 	FirstUS      int64            `json:"first_us,omitempty"` // first token of a stream, since the load began
 	Findings     []detect.Finding `json:"findings,omitempty"`
 	Error        string           `json:"error,omitempty"`
+
+	Chars   int   `json:"chars,omitempty"`    // bytes of the answer's text
+	TextSum int64 `json:"text_sum,omitempty"` // the first 48 bits of that text's SHA-256; 0: not told
 }
 
 // logRecord is the first line of its kind in a life.

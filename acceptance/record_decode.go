@@ -45,6 +45,8 @@ func readRequest(data []byte, r *requestRecord) bool {
 	c.number(`"number":`, &r.Number)
 	c.number64(`"first_us":`, &r.FirstUS)
 	c.text(`"error":`, &r.Error)
+	c.number(`"chars":`, &r.Chars)
+	c.number64(`"text_sum":`, &r.TextSum)
 	return c.ok && string(c.b[c.i:]) == "}" && c.separator == ','
 }
 

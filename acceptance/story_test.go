@@ -94,6 +94,18 @@ func cleanLife(requests int) *lifeStory {
 	return l
 }
 
+// alike gives all requests the same answer, but the one with that index, if it is
+// not 0.
+func (l *lifeStory) alike(nPredict, but int) {
+	for i := range l.requests {
+		r := &l.requests[i]
+		r.NPredict, r.Chars, r.TextSum = nPredict, 40, 7
+		if i == but && i > 0 {
+			r.TextSum++
+		}
+	}
+}
+
 // only gives the first life.
 func (s *story) only() *lifeStory { return s.lives[0] }
 

@@ -22,10 +22,12 @@ type tally struct {
 	slots     map[int]*chances
 	neverUsed chances
 	bySlot    map[int]int // faulted requests
-	probes    int         // identical requests after a load
-	memories  int         // lives whose memory was watched
-	kernels   int         // lives beside which the kernel's log was read
-	longestUS int64       // load of one life
+	prompt    int         // longest, in tokens
+	answer    int
+	probes    int   // identical requests after a load
+	memories  int   // lives whose memory was watched
+	kernels   int   // lives beside which the kernel's log was read
+	longestUS int64 // load of one life
 
 	ended, answered, ok, censored, notSeen int
 	predicted, observed                    int
@@ -78,6 +80,7 @@ func (t *tally) add(a *arm, s ArmState) {
 	}
 	t.ended += q.ended
 	t.answered += q.answered
+	t.prompt, t.answer = max(t.prompt, q.prompt), max(t.answer, q.answer)
 	t.ok += q.ok
 	t.censored += q.censored
 	t.notSeen += q.notSeen

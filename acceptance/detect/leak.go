@@ -4,7 +4,7 @@ func leak() face {
 	return face{
 		FaceInfo: FaceInfo{Name: Leak, Default: Gate, Gates: true, Unit: UnitRequest,
 			About: "an answer carries the nonce of another request"},
-		sees: withTokens,
+		sees: withWords,
 		find: []detector{on(func(x *Exchange) []Finding {
 			if x.Answer == nil || x.book == nil {
 				return nil

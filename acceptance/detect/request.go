@@ -8,8 +8,9 @@ type Request struct {
 	Kind       string // Sentinel, or "" for one with a prompt of its own
 	Status     int    // of the answer
 	ProbsAsked bool
-	Predicted  int // tokens
-	Observed   int // tokens with a log-probability, also one that is not finite
+	Predicted  int  // tokens
+	Observed   int  // tokens with a log-probability, also one that is not finite
+	Short      bool // its text is known to be too short for any nonce
 }
 
 // Outcomes of a request.
@@ -23,6 +24,9 @@ const (
 // Sentinel is the kind of a request whose answer is known.
 const Sentinel = "sentinel"
 
+// Window is how many characters of a nonce in a row an answer must have for a leak to be seen.
+const Window = window
+
 // Each of these says which requests can show a face.
 
 func ended(r Request) bool { return r.Outcome != Censored }
@@ -33,7 +37,13 @@ func answered200(r Request) bool { return answered(r) && r.Status == http.Status
 
 func withTokens(r Request) bool { return answered200(r) && r.Predicted > 0 }
 
-func withProbs(r Request) bool { return answered200(r) && r.Observed > 0 }
+func withProbs(r Request) bool { return answered200(r) && MostObserved(r.Predicted, r.Observed) }
+
+// MostObserved tells whether an answer came with the log-probabilities of most of its tokens. Of one that did not, most was
+// not seen.
+func MostObserved(predicted, observed int) bool { return observed > 0 && 2*observed >= predicted }
+
+func withWords(r Request) bool { return withTokens(r) && !r.Short }
 
 func asked(r Request) bool { return withTokens(r) && r.ProbsAsked }
 

@@ -74,13 +74,16 @@ func TestSees(t *testing.T) {
 		r     Request
 		blind string // of the faces that a sound request shows
 	}{
-		"sound":        {sound(), ""},
-		"censored":     {with(func(r *Request) { r.Outcome = Censored }), "nan nan-wire leak hang transport status in-band format json utf8 empty context not-observed text"},
-		"deadline":     {Request{Outcome: Deadline}, "nan-wire leak status in-band format json utf8 empty not-observed text"},
-		"not asked":    {with(func(r *Request) { r.ProbsAsked, r.Observed = false, 0 }), "nan-wire not-observed"},
-		"not observed": {with(func(r *Request) { r.Observed = 0 }), "nan-wire"},
-		"status 500":   {Request{Outcome: Answered, Status: 500, ProbsAsked: true}, "nan-wire leak in-band json empty not-observed text"},
-		"no tokens":    {Request{Outcome: Answered, Status: 200, ProbsAsked: true}, "nan-wire leak not-observed text"},
+		"sound":         {sound(), ""},
+		"censored":      {with(func(r *Request) { r.Outcome = Censored }), "nan nan-wire leak hang transport status in-band format json utf8 empty context not-observed text"},
+		"deadline":      {Request{Outcome: Deadline}, "nan-wire leak status in-band format json utf8 empty not-observed text"},
+		"not asked":     {with(func(r *Request) { r.ProbsAsked, r.Observed = false, 0 }), "nan-wire not-observed"},
+		"not observed":  {with(func(r *Request) { r.Observed = 0 }), "nan-wire"},
+		"few observed":  {with(func(r *Request) { r.Observed = 11 }), "nan-wire"},
+		"half observed": {with(func(r *Request) { r.Observed = 12 }), ""},
+		"short":         {with(func(r *Request) { r.Short = true }), "leak"},
+		"status 500":    {Request{Outcome: Answered, Status: 500, ProbsAsked: true}, "nan-wire leak in-band json empty not-observed text"},
+		"no tokens":     {Request{Outcome: Answered, Status: 200, ProbsAsked: true}, "nan-wire leak not-observed text"},
 	} {
 		var blind []string
 		for _, f := range names() {
