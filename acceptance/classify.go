@@ -131,6 +131,8 @@ func (a *arm) invalid() (reason, detail string) {
 		return "harness", a.end.Detail
 	case a.end.Why == whyTeardown:
 		return "teardown", a.end.Detail
+	case a.end.Why == whySensor:
+		return "sensor-lost", a.end.Detail
 	case a.end.Why == whyPlan:
 		return "plan", cmp.Or(a.end.Detail, "the load does not fit the server")
 	case a.end.Why == whyRegime:

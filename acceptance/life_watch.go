@@ -46,8 +46,9 @@ type hostWatch struct {
 	memory     []detect.Sample
 	kernel     string // why the kernel's log is not followed; "": it is
 	kernelSeen int
-	pids       []int    // that the server had, those that have ended too
-	devices    []string // that they had open
+	pids       []int          // that the server had, those that have ended too
+	devices    []string       // that they had open
+	missing    map[string]int // looks in a row at which a sensor told nothing, by the plan's key
 }
 
 // sample is one line of samples.jsonl. A nil field means that the host has no
@@ -93,6 +94,8 @@ func (l *life) guard(ctx context.Context) {
 	base, loading := h.atLoad.GTTUsedGiB, h.loading
 	h.mu.Unlock()
 	w := l.plan.Watchdogs
+	l.needs("watchdogs.mem_available_gib", w.MemAvailableGiB > 0, facts.MemAvailableGiB)
+	l.needs("watchdogs.gtt_growth_gib", w.GTTGrowthGiB > 0, facts.GTTUsedGiB)
 	if v := facts.MemAvailableGiB; w.MemAvailableGiB > 0 && v != nil && !(*v >= w.MemAvailableGiB) {
 		l.bark(watchdogRecord{watchMemory, *v, w.MemAvailableGiB})
 	}
@@ -109,6 +112,34 @@ func (h *hostWatch) oomKilled(now time.Time, facts HostFacts) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.oom.look(now, facts)
+}
+
+// patience is how many looks in a row a sensor may tell nothing.
+const patience = 3
+
+// needs ends the life once a sensor that the plan asks for has been silent for
+// too long: nobody watches what it was to tell.
+func (l *life) needs(key string, asked bool, v *float64) {
+	h := l.host
+	h.mu.Lock()
+	if h.missing == nil {
+		h.missing = map[string]int{}
+	}
+	h.missing[key]++
+	if v != nil {
+		h.missing[key] = 0
+	}
+	n := h.missing[key]
+	h.mu.Unlock()
+	l.lacks(key, asked && n >= patience)
+}
+
+// lacks ends the life for a sensor that tells nothing any more. Once the load is
+// complete it is no longer needed.
+func (l *life) lacks(key string, lost bool) {
+	if lost && l.reason() == "" {
+		l.end(whySensor, "the sensor of "+key+" tells nothing any more")
+	}
 }
 
 // extreme keeps the larger value (sign 1) or the smaller one (sign -1).
@@ -195,6 +226,7 @@ func (l *life) sample(ctx context.Context, facts HostFacts) {
 	}
 	h.mu.Unlock()
 	limit := l.plan.Watchdogs.TempC
+	l.needs("watchdogs.temp_c", limit > 0, s.TempC)
 	if limit == 0 {
 		limit = defaultTempC
 	}
@@ -244,6 +276,13 @@ func (l *life) regime(ctx context.Context) bool {
 	rec.KernelLog = l.host.kernel
 	l.host.mu.Unlock()
 	l.put(recordLoad, rec, true)
+	g, w := l.plan.Gates, l.plan.Watchdogs
+	l.lacks("gates.gtt_used_gib", g.GTTUsedGiB != nil && facts.GTTUsedGiB == nil)
+	l.lacks("gates.mem_available_gib", g.MemAvailableGiB > 0 && facts.MemAvailableGiB == nil)
+	l.lacks("watchdogs.gtt_growth_gib", w.GTTGrowthGiB > 0 && facts.GTTUsedGiB == nil)
+	if l.reason() != "" {
+		return false
+	}
 	l.sample(ctx, facts) // however short the load is, memory is seen before and after it
 	a := newArm(l.plan, l.table, l.begin)
 	a.load = &rec
@@ -356,11 +395,15 @@ func growth(all []detect.Sample) *float64 {
 
 // loadOver ends what is measured of the load alone.
 func (l *life) loadOver(ctx context.Context) {
-	l.sample(ctx, readHostFacts(l.o.Root))
+	facts, g, w := readHostFacts(l.o.Root), l.plan.Gates, l.plan.Watchdogs
+	l.lacks("watchdogs.mem_available_gib", w.MemAvailableGiB > 0 && facts.MemAvailableGiB == nil)
+	l.lacks("watchdogs.gtt_growth_gib", w.GTTGrowthGiB > 0 && facts.GTTUsedGiB == nil)
+	l.sample(ctx, facts)
 	ms, ok := l.host.sensors.EvictedMS(l.server.Members())
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
 	l.host.loading = false
+	l.lacks("gates.evicted_ms", g.EvictedMS > 0 && l.host.evictedAt != nil && !ok)
 	if ok && l.host.evictedAt != nil {
 		delta := ms - *l.host.evictedAt
 		l.host.evicted = &delta

@@ -274,6 +274,7 @@ const (
 	whyTeardown    = "teardown"    // what the life before used was not given back; Detail says what
 	whyInvalid     = "invalid"     // a finding tells of a cause outside of the engine
 	whyChanged     = "changed"     // what is tested is no longer what the run began with; Detail says what
+	whySensor      = "sensor"      // a sensor that the plan needs tells nothing any more; Detail says which
 	whyInterrupted = "interrupted" // the runner was told to stop, or could not go on; Detail says why
 )
 
