@@ -28,7 +28,8 @@ type logWatch struct {
 	buf  []byte
 
 	mu     sync.Mutex
-	start  int64 // when the server was started, by the life's clock
+	start  int64         // when the server was started, by the life's clock
+	late   time.Duration // of the log's clock against that, by the line before the load that was read soonest; -1: not known
 	reader engine.LogReader
 	slots  *slotLog
 	joiner engine.Joiner
@@ -43,7 +44,7 @@ type logWatch struct {
 }
 
 // followEvery is how often the log is read. Its lines carry their own times.
-const followEvery = 20 * time.Millisecond
+const followEvery = 50 * time.Millisecond
 
 // readAtOnce bounds what is taken of the log in one go, while others wait to ask
 // about it.
@@ -51,7 +52,7 @@ const readAtOnce = 256 << 10
 
 func newLogWatch(path string, parallel int, now func() int64, line func(engine.LogEvent, bool)) *logWatch {
 	w := &logWatch{
-		path: path, line: line, now: now, start: now(), slots: newSlotLog(parallel), end: -1,
+		path: path, line: line, now: now, start: now(), late: -1, slots: newSlotLog(parallel), end: -1,
 		lines: map[engine.LogKind]int{}, sum: sha256.New(),
 	}
 	w.joiner.Done = func(t engine.Task) {
@@ -65,7 +66,7 @@ func newLogWatch(path string, parallel int, now func() int64, line func(engine.L
 func (w *logWatch) started(at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.start = at
+	w.start, w.late = at, -1
 }
 
 // ending tells that the server is told to end now.
@@ -171,6 +172,9 @@ func (w *logWatch) unread() (size, unread int64, err error) {
 
 // take sorts one event in.
 func (w *logWatch) take(ev engine.LogEvent) {
+	if late := ev.Read - ev.Time; ev.Timed && !w.slots.loading && (w.late < 0 || late < w.late) {
+		w.late = max(0, late)
+	}
 	w.slots.add(ev, ev.At())
 	w.joiner.Add(ev)
 	w.places.Add(ev)
@@ -203,7 +207,8 @@ func (w *logWatch) endLoad() {
 func (w *logWatch) exempt(s span) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.from, s.to = s.from-w.start, s.to-w.start
+	began := w.start + max(0, w.late).Microseconds()
+	s.from, s.to = s.from-began, s.to-began
 	w.slots.exempt(s)
 }
 

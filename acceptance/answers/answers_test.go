@@ -120,7 +120,7 @@ func TestSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if each := info.Size() / n; each > 1100 {
+	if each := info.Size() / n; each > 1450 {
 		t.Errorf("%d bytes an answer of %d", each, len(answers[0]))
 	}
 }
