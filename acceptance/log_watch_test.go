@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,5 +68,38 @@ func TestLogOfTheEnd(t *testing.T) {
 	}
 	if diff := cmp.Diff([]told{{engine.LogBind, false}, {engine.LogAbort, true}}, got); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// A server may begin to log long after its start, behind a front end or a slow
+// loader: requests and tasks are still found to be at the same time.
+func TestLogClockOfASlowStart(t *testing.T) {
+	for _, slow := range []int64{0, 3_000_000} {
+		path := filepath.Join(t.TempDir(), ServerLogName)
+		now := int64(5_000_000)
+		w := newLogWatch(path, 1, func() int64 { return now }, func(engine.LogEvent, bool) {})
+		w.started(1_000_000)
+		log := func(at int64, text string) {
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			us := at - 1_000_000 - slow
+			fmt.Fprintf(f, "0.%02d.%03d.%03d I %s\n", us/1e6, us/1e3%1e3, us%1e3, text)
+			now = at + 20_000
+			if err := w.drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log(5_000_000, "srv    load_model: initializing, n_slots = 1, n_ctx_slot = 8192, kv_unified = 'true'")
+		w.beginLoad()
+		log(6_000_000, "slot get_availabl: id  0 | task -1 | selected slot by LCP similarity, f_sim_best = 1.000 (> 0.100 thold), f_keep = 0.9")
+		log(6_000_000, "slot launch_slot_: id  0 | task 1 | processing task, is_child = 0")
+		log(6_400_000, "slot      release: id  0 | task 1 | stop processing: n_tokens = 9, truncated = 0")
+		w.exempt(span{slot: -1, from: 5_990_000, to: 6_410_000})
+		if s := w.shape(); s.launched() != 1 || s.LCP != 0 {
+			t.Errorf("%d µs late: %+v", slow, s)
+		}
 	}
 }
