@@ -142,14 +142,6 @@ func (l *life) compareReference(rec sentinelRecord, a *engine.Answer) {
 	l.found(l.faces.Sentinel(known, a, l.sentinels.Tau))
 }
 
-// referenceDir is the evidence folder of the plan's reference run.
-func (p *Plan) referenceDir() string {
-	if filepath.IsAbs(p.Sentinels.Reference) {
-		return p.Sentinels.Reference
-	}
-	return filepath.Join(filepath.Dir(p.path), p.Sentinels.Reference)
-}
-
 // readReference finds the quiet answer of another run to the same prompt.
 func readReference(dir, promptSum string) (*engine.Answer, error) {
 	raw, err := readInput(filepath.Join(dir, LedgerName))

@@ -19,16 +19,17 @@ import (
 // resolved is a plan with everything that it leaves to the moment: what is
 // written as plan.json, and whose digest is plan_sha256.
 type resolved struct {
-	Schema         int           `json:"schema"`
-	Plan           *Plan         `json:"plan"`      // with its defaults
-	PlanPath       string        `json:"plan_path"` // models lie beside it
-	PlanFileSHA256 string        `json:"plan_file_sha256"`
-	Package        identity      `json:"package"`
-	Model          identity      `json:"model"`
-	Arms           []resolvedArm `json:"arms"` // as those of the plan
-	Runner         identity      `json:"runner"`
-	RequiredN      float64       `json:"required_n"` // units of the plan's primary that must be without a fault
-	Notes          []string      `json:"notes"`
+	Schema         int                `json:"schema"`
+	Plan           *Plan              `json:"plan"`      // with its defaults
+	PlanPath       string             `json:"plan_path"` // models lie beside it
+	PlanFileSHA256 string             `json:"plan_file_sha256"`
+	Package        identity           `json:"package"`
+	Model          identity           `json:"model"`
+	Arms           []resolvedArm      `json:"arms"`                // as those of the plan
+	Reference      *resolvedReference `json:"reference,omitempty"` // of the sentinels
+	Runner         identity           `json:"runner"`
+	RequiredN      float64            `json:"required_n"` // units of the plan's primary that must be without a fault
+	Notes          []string           `json:"notes"`
 
 	sums *sums // of all that is named here, and of all files of the packages
 }
@@ -134,6 +135,11 @@ func resolve(ctx context.Context, o RunOptions) (*resolved, error) {
 			return nil, err
 		}
 		r.Arms = append(r.Arms, *arm)
+	}
+	if p.Sentinels.Reference != "" {
+		if r.Reference, err = p.resolveReference(ctx, known); err != nil {
+			return nil, err
+		}
 	}
 	if r.Runner, err = known.identify(ctx, "runner", "/proc/self/exe"); err != nil {
 		return nil, err

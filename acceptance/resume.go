@@ -126,6 +126,9 @@ func (r *resolved) unchanged(ctx context.Context, o *RunOptions) error {
 	}
 	r.sums = newSums()
 	files := []identity{r.Model}
+	if r.Reference != nil {
+		files = append(files, r.Reference.Ledger)
+	}
 	found := map[string]*store.Package{}
 	for i := range r.Arms {
 		a := &r.Arms[i]
