@@ -32,6 +32,20 @@ func sumEvidence(ctx context.Context, path string) (string, error) {
 	return digest, err
 }
 
+// setAside renames the folder of a life that the ledger does not have: a ledger
+// loses its end when the host goes down, and what it told of stays.
+func setAside(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s.lost-%d", dir, n)
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(dir, aside)
+		}
+	}
+}
+
 // ErrRunning says that another runner holds the evidence folder.
 var ErrRunning = errors.New("a run is going on in this evidence folder")
 

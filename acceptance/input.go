@@ -22,15 +22,22 @@ func openInput(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is %w", path, errNoFile)
-	}
-	if err != nil {
-		f.Close()
+	if err := regular(f); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// regular closes what is no regular file, and refuses it.
+func regular(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is %w", f.Name(), errNoFile)
+	}
+	if err != nil {
+		f.Close()
+	}
+	return err
 }
 
 func readInput(path string) ([]byte, error) {

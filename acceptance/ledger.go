@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
@@ -87,7 +89,10 @@ var ErrLedger = errors.New("the run cannot go on")
 // ErrLedger if the ledger is closed or damaged. Only one process may hold a
 // ledger open for writing: the caller sees to that.
 func reopenLedger(dir string, now func() time.Time, take func(*record) error) (*ledger, *ledgerSummary, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LedgerName), os.O_RDWR|os.O_APPEND, 0)
+	f, err := os.OpenFile(filepath.Join(dir, LedgerName), os.O_RDWR|os.O_APPEND|unix.O_NONBLOCK, 0)
+	if err == nil {
+		err = regular(f)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reopen ledger: %w", err)
 	}
@@ -98,6 +103,8 @@ func reopenLedger(dir string, now func() time.Time, take func(*record) error) (*
 	})
 	switch {
 	case err != nil:
+	case s.Records == 0 && s.Damage == "":
+		err = fmt.Errorf("%w: its ledger has no record, so nothing had begun: begin a new run", ErrLedger)
 	case s.Damage != "":
 		err = fmt.Errorf("%w: its ledger is damaged: %s", ErrLedger, s.Damage)
 	case s.Closed:

@@ -193,7 +193,7 @@ func (l *life) run(ctx context.Context) error {
 		return err
 	}
 	l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root)) // from here on it is watched
-	if err := atomicfile.MkdirAll(l.dir, 0o755); err != nil {
+	if err := errors.Join(setAside(l.dir), atomicfile.MkdirAll(l.dir, 0o755)); err != nil {
 		return err
 	}
 	var err error
