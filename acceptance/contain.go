@@ -44,7 +44,7 @@ func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions)
 	scope := ""
 	if f.bus != nil {
 		scope = f.name(role)
-		o.Cage = func(pid int) (engine.Cage, error) { return f.cage(ctx, scope, filepath.Base(o.Program), pid) }
+		o.Cage = func(pids ...int) (engine.Cage, error) { return f.cage(ctx, scope, filepath.Base(o.Program), pids...) }
 	}
 	if p, err = engine.StartProcess(ctx, o); err != nil {
 		return nil, "", err
@@ -105,8 +105,8 @@ type scopeCage struct {
 	root string
 }
 
-func (f *fence) cage(ctx context.Context, scope, what string, pid int) (engine.Cage, error) {
-	if err := f.bus.StartScope(ctx, scope, "1bit soak: "+what, pid); err != nil {
+func (f *fence) cage(ctx context.Context, scope, what string, pids ...int) (engine.Cage, error) {
+	if err := f.bus.StartScope(ctx, scope, "1bit soak: "+what, pids...); err != nil {
 		return nil, err
 	}
 	group, err := f.bus.ScopeGroup(ctx, scope)

@@ -100,6 +100,7 @@ func noScopeLeft(t *testing.T, m *systemd.Manager) {
 func insideDetached(t *testing.T) {
 	m := userManager(t)
 	p := fakePackage(t, "works")
+	relaunch(t, p, "exec ", "") // the launcher ends with the runner, its child by nobody but the watcher
 	plan := fakePlan(t, p, "", fmt.Sprintf("neighbour: {kind: command, args: [/bin/sh, -c, %q], proof: busy}\nattempts: 3\nload: {requests: 300, prompt_tokens: [24], n_predict: [20]}\n", leaver))
 	k := newKillable(t, p, plan)
 	self, err := os.Executable()
@@ -127,6 +128,7 @@ func insideDetached(t *testing.T) {
 		out, _ := os.ReadFile(filepath.Join(k.dir, "out"))
 		t.Fatalf("%v; the runner said %q", err, out)
 	}
+	until(t, "the end of the server of a unit that was killed whole", func() bool { return len(running(filepath.Join(p.Path, "m.gguf"))) == 0 })
 	before := k.recorded()
 	v, err := k.resume(t, m)
 	if err != nil {

@@ -24,10 +24,11 @@ type ProcessOptions struct {
 	LogPath    string   // takes standard error, and standard output unless StdoutPath is set
 	StdoutPath string
 
-	// Cage puts the child into something that holds whatever it starts, before
-	// it has run its first instruction. nil: the process group alone. Where the
+	// Cage puts the child, and the process that watches over it, into something
+	// that holds whatever they start, before the child has run its first
+	// instruction. nil: the process group alone. Where the
 	// host forbids to hold a child (ptrace), it has no cage either: see Uncaged.
-	Cage func(pid int) (Cage, error)
+	Cage func(pids ...int) (Cage, error)
 }
 
 // A Cage holds a process and all that it starts, also what leaves its process
@@ -94,9 +95,6 @@ func StartProcess(ctx context.Context, o ProcessOptions) (*Process, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Program, err)
 	}
-	if p.watcher, err = startWatcher(p.pid); err != nil {
-		return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), 0))
-	}
 	return p, nil
 }
 
@@ -139,13 +137,16 @@ func (p *Process) run(o ProcessOptions, out outputs, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
-	if held {
-		if err := p.enter(o.Cage); err != nil {
-			cmd.Process.Kill()
-			cmd.Wait()
-			started <- err
-			return
-		}
+	p.watcher, err = startWatcher(p.pid)
+	if err == nil && held {
+		err = p.enter(o.Cage)
+	}
+	if err != nil {
+		syscall.Kill(-p.pid, syscall.SIGKILL)
+		cmd.Wait()
+		p.watcher.dismiss()
+		started <- err
+		return
 	}
 	started <- nil
 	cmd.Wait()
@@ -157,7 +158,7 @@ func (p *Process) run(o ProcessOptions, out outputs, started chan<- error) {
 }
 
 // enter puts the child, which is stopped, into its cage and lets it go.
-func (p *Process) enter(cage func(int) (Cage, error)) error {
+func (p *Process) enter(cage func(...int) (Cage, error)) error {
 	var ws syscall.WaitStatus
 	var got int
 	var err error
@@ -173,7 +174,7 @@ func (p *Process) enter(cage func(int) (Cage, error)) error {
 	if err != nil || !ws.Stopped() {
 		return fmt.Errorf("hold process %d before it runs: %w", p.pid, errors.Join(err, errNotHeld))
 	}
-	if p.cage, err = cage(p.pid); err != nil {
+	if p.cage, err = cage(p.pid, p.watcher.pid()); err != nil {
 		return err
 	}
 	if err := syscall.PtraceDetach(p.pid); err != nil {
@@ -296,7 +297,7 @@ func (p *Process) caged() []int {
 	if err != nil {
 		return nil // then the group alone tells
 	}
-	return pids
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == p.watcher.pid() })
 }
 
 // gone waits until the child is reaped and nothing else of it lives.

@@ -19,7 +19,10 @@ import (
 type watcher struct {
 	cmd  *exec.Cmd
 	hold io.Closer
+	over bool
 }
+
+func (w *watcher) pid() int { return w.cmd.Process.Pid }
 
 func startWatcher(group int) (*watcher, error) {
 	r, w, err := os.Pipe()
@@ -40,13 +43,13 @@ func startWatcher(group int) (*watcher, error) {
 
 // dismiss ends the watcher before it could act.
 func (w *watcher) dismiss() {
-	if w == nil || w.cmd == nil {
+	if w == nil || w.over {
 		return
 	}
 	w.cmd.Process.Kill()
 	w.cmd.Wait()
 	w.hold.Close()
-	w.cmd = nil
+	w.over = true
 }
 
 // GroupMembers lists the processes of a group that are not dead yet. proc is

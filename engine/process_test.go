@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -202,13 +203,14 @@ func TestVersion(t *testing.T) {
 }
 
 // pen is a cage of one more process, which left the group.
-type pen struct{ pid int }
+type pen struct{ pid, watcher int }
 
 func (c *pen) Members() ([]int, error) {
+	pids := []int{c.watcher}
 	if _, alive := StartTicks("/proc", c.pid); alive {
-		return []int{c.pid}, nil
+		pids = append(pids, c.pid)
 	}
-	return nil, nil
+	return pids, nil
 }
 
 func (c *pen) Kill() error { return syscall.Kill(c.pid, syscall.SIGKILL) }
@@ -220,22 +222,27 @@ func TestCageHoldsWhatLeavesTheGroup(t *testing.T) {
 	}
 	go away.Wait()
 	log := filepath.Join(t.TempDir(), "log")
+	watcher := 0
 	p, err := StartProcess(t.Context(), ProcessOptions{
 		Program: "/bin/sh", Args: []string{"-c", "/usr/bin/env; sleep 300"}, LogPath: log,
-		Cage: func(pid int) (Cage, error) {
+		Cage: func(pids ...int) (Cage, error) {
+			if len(pids) != 2 || pids[0] == pids[1] {
+				t.Errorf("put into the cage: %v, want the child and its watcher", pids)
+			}
+			watcher = pids[1]
 			time.Sleep(50 * time.Millisecond)
 			if b, _ := os.ReadFile(log); len(b) > 0 {
 				t.Errorf("the child ran before it was in its cage: %q", b)
 			}
-			return &pen{away.Process.Pid}, nil
+			return &pen{away.Process.Pid, pids[1]}, nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the child's start", contains(log, "PWD="))
-	if len(p.Members()) < 2 {
-		t.Errorf("members %v", p.Members())
+	if list := p.Members(); len(list) < 2 || slices.Contains(list, watcher) {
+		t.Errorf("members %v, the watcher %d not being one", list, watcher)
 	}
 	if err := p.Stop(t.Context(), 20*time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -244,7 +251,7 @@ func TestCageHoldsWhatLeavesTheGroup(t *testing.T) {
 		t.Errorf("still there: %v", left)
 	}
 	no := errors.New("no cage")
-	if _, err := StartProcess(t.Context(), ProcessOptions{Program: "/bin/sleep", Args: []string{"300"}, Cage: func(int) (Cage, error) { return nil, no }}); !errors.Is(err, no) {
+	if _, err := StartProcess(t.Context(), ProcessOptions{Program: "/bin/sleep", Args: []string{"300"}, Cage: func(...int) (Cage, error) { return nil, no }}); !errors.Is(err, no) {
 		t.Errorf("a child without its cage: %v", err)
 	}
 }
@@ -267,7 +274,7 @@ func withoutTracing() int {
 		return 1
 	}
 	ctx := context.Background()
-	p, err := StartProcess(ctx, ProcessOptions{Program: "/bin/sh", Args: []string{"-c", "exit 7"}, Cage: func(int) (Cage, error) {
+	p, err := StartProcess(ctx, ProcessOptions{Program: "/bin/sh", Args: []string{"-c", "exit 7"}, Cage: func(...int) (Cage, error) {
 		return nil, errors.New("a child that was not held was put into a cage")
 	}})
 	if err != nil {
