@@ -45,7 +45,7 @@ type logKey struct {
 type armRequests struct {
 	ended    int // by themselves, up to the first fault and with it
 	answered int
-	ok       int // answered without a gating fault
+	ok       int // answered without a fault, also of a face that is only reported
 	censored int // given up by the runner, or in flight at the first fault
 	notSeen  int // answers without the log-probabilities that were asked for
 
@@ -143,7 +143,7 @@ func (a *arm) takeRequest(at time.Time, r *requestRecord) {
 		q.censored++
 		return
 	}
-	bad, known, nan := a.faulted[r.ID], a.toFault != nil, false
+	bad, known, nan, shown := a.faulted[r.ID], a.toFault != nil, false, false
 	for _, f := range r.Findings {
 		if a.found(at, f, &r.ID, r.Slot) {
 			bad = true
@@ -151,6 +151,7 @@ func (a *arm) takeRequest(at time.Time, r *requestRecord) {
 		if f.Grade == detect.Warning {
 			q.warn(f.Face)
 		}
+		shown = shown || f.Grade == detect.Fault
 		nan = nan || f.Face == detect.NaN || f.Face == detect.NaNWire
 	}
 	if known && !bad {
@@ -158,6 +159,9 @@ func (a *arm) takeRequest(at time.Time, r *requestRecord) {
 		return
 	}
 	q.count(r, bad)
+	if r.Outcome == outcomeAnswered && !bad && !shown {
+		q.ok++
+	}
 	if nan {
 		q.nan++
 	}
@@ -175,9 +179,6 @@ func (q *armRequests) count(r *requestRecord, bad bool) {
 	q.prompt, q.answer = max(q.prompt, r.PromptTarget), max(q.answer, r.Predicted)
 	if r.Outcome == outcomeAnswered {
 		q.answered++
-		if !bad {
-			q.ok++
-		}
 		if r.Status != http.StatusOK && r.Status != 0 {
 			q.httpErrors++
 		}

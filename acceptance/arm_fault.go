@@ -44,6 +44,9 @@ func (a *arm) takeFinding(at time.Time, f *findingRecord) {
 	if f.Grade == detect.Warning {
 		a.requests.warn(f.Face)
 	}
+	if f.Face == detect.NaNWire && f.Grade == detect.Fault && f.Request == nil {
+		a.requests.nan++ // the reply to a question on the quiet server
+	}
 	if gates := a.found(at, f.Finding, f.Request, slot); gates && f.Request != nil {
 		a.blame(*f.Request, slot)
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+
+	"github.com/1bit-systems/pkg/acceptance/detect"
 )
 
 // Names in an evidence folder.
@@ -93,6 +95,7 @@ type judging struct {
 	tried  map[string]ArmCounts // attempts, by role
 	asked  int                  // requests of the package
 	faults []Fault
+	only   map[string]int // findings of the package's lives that are faults, of faces that the plan only reports
 	rows   []*rowTally
 	groups map[string]*pair // by role
 	table  []faceTally
@@ -118,7 +121,7 @@ func (p *pair) shown() *tally {
 func newJudging(p *Plan, planFile, resolved string) *judging {
 	j := &judging{
 		plan: p, faces: newFaceTable(p), lives: map[lifeKey]PlannedLife{}, planFile: planFile, resolved: resolved,
-		outside: map[string]bool{}, done: map[lifeKey]ArmState{}, tried: map[string]ArmCounts{}, groups: map[string]*pair{},
+		outside: map[string]bool{}, done: map[lifeKey]ArmState{}, tried: map[string]ArmCounts{}, only: map[string]int{}, groups: map[string]*pair{},
 	}
 	for _, role := range []string{RoleCandidate, RoleControl, RoleBaseline} {
 		j.groups[role] = newPair()
@@ -290,6 +293,9 @@ func (j *judging) tell(a *arm, s ArmState) {
 	}
 	j.faults = append(j.faults, a.reported()...)
 	for key, t := range a.startTraces() {
+		if key.grade == detect.Fault && t.reported && s.Role != RoleBaseline {
+			j.only[key.face] += t.seen
+		}
 		if i, known := j.faces.index[key.face]; known {
 			j.table[i].add(t, s, key.grade)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/1bit-systems/pkg/acceptance/detect"
@@ -29,7 +30,7 @@ func (j *judging) verdict(s *ledgerSummary) *Verdict {
 		},
 		Arms: j.arms, ArmStates: append([]ArmState{}, j.states...), Requests: j.asked, Faults: append([]Fault{}, j.faults...),
 		Primary: p.Primary, P0: p.P0, Fisher: j.fisher(), Bounds: candidate.counted.bounds(p, j.faces),
-		Exposure: candidate.shown().exposure(), Notes: slices.Concat([]string{}, s.Notes, j.notes, j.remarked()),
+		Exposure: candidate.shown().exposure(), Notes: append([]string{}, slices.Concat(s.Notes, j.notes, j.remarked())...),
 	}
 	v.Bounds.AnytimeRequestUpper95 = live
 	v.Exposure.EngineVersion, v.Exposure.HostBefore, v.Exposure.HostAfter = j.open.EngineVersion, j.before, j.after
@@ -108,11 +109,24 @@ func (j *judging) decide(s *ledgerSummary, v *Verdict) (verdict, reason string) 
 		return Inconclusive, fmt.Sprintf("report only: 0 faults in %s, and the plan names no rate to exclude", amount(p.Primary, b.PrimaryN))
 	}
 	if !(b.PrimaryUpper <= p.P0) {
-		return Inconclusive, fmt.Sprintf("no fault seen, but the bound at %s is %.6f > p0 %g, needs %s",
-			amount(p.Primary, b.PrimaryN), b.PrimaryUpper, p.P0, amount(p.Primary, p.required()))
+		return Inconclusive, fmt.Sprintf("no fault seen, but the bound at %s is %.6f > p0 %g, needs %s%s",
+			amount(p.Primary, b.PrimaryN), b.PrimaryUpper, p.P0, amount(p.Primary, p.required()), j.uncounted())
 	}
-	return Pass, fmt.Sprintf("0 faults in %s: the rate is at most %.6f per %s at %g %% confidence, the plan asks for %g",
-		amount(p.Primary, b.PrimaryN), b.PrimaryUpper, unitOf(p.Primary), 100*p.Confidence, p.P0)
+	return Pass, fmt.Sprintf("0 faults in %s: the rate is at most %.6f per %s at %.6g %% confidence, the plan asks for %g%s",
+		amount(p.Primary, b.PrimaryN), b.PrimaryUpper, unitOf(p.Primary), 100*p.Confidence, p.P0, j.uncounted())
+}
+
+// uncounted names what was seen and decides nothing, since the plan only reports
+// it: whoever reads that there was no fault must read this too. "" if nothing.
+func (j *judging) uncounted() string {
+	var list []string
+	for _, face := range slices.Sorted(maps.Keys(j.only)) {
+		list = append(list, fmt.Sprintf("%d of %s", j.only[face], face))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; not counted, for the plan only reports them: " + strings.Join(list, ", ")
 }
 
 // outOfControl says that too many lives were invalid, "" if not. Each role is
@@ -130,7 +144,7 @@ func (j *judging) outOfControl() string {
 // blind names a face that gates and that no request of the lives that count
 // could have shown, and says so if no face gates at all; "" if neither.
 func (j *judging) blind() string {
-	if !slices.Contains(j.faces.settings, detect.Gate) {
+	if !j.faces.canFail() {
 		return "no face of fault gates: nothing could have failed this run"
 	}
 	t := j.groups[RoleCandidate].counted
@@ -202,6 +216,9 @@ func unitOf(primary string) string {
 func amount(primary string, n float64) string {
 	switch primary {
 	case PrimaryHour:
+		if n < 1 {
+			return fmt.Sprintf("%.3g hours of load", n)
+		}
 		return fmt.Sprintf("%.2f hours of load", n)
 	case PrimaryArm:
 		return fmt.Sprintf("%.0f server lives", n)

@@ -73,6 +73,17 @@ func (t *faceTable) setting(name string) detect.Setting {
 	return detect.Gate
 }
 
+// canFail tells whether any face that gates can be a fault. That of a context
+// which is too small never is.
+func (t *faceTable) canFail() bool {
+	for i, f := range t.infos {
+		if t.settings[i] == detect.Gate && f.Name != detect.Context {
+			return true
+		}
+	}
+	return false
+}
+
 // compare orders faces, the most telling first.
 func (t *faceTable) compare(a, b string) int {
 	rank := func(name string) int {

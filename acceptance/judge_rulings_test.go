@@ -46,6 +46,43 @@ func TestRuling1Unit(t *testing.T) {
 	want(t, s.verdict(t), Inconclusive, "no fault seen, but the bound at 1.00 hours of load is 2.995732 > p0 2.9, needs 1.03 hours of load")
 }
 
+// Ruling 1: an hour in which the server had nothing to do is no hour of load.
+func TestRuling1IdleHours(t *testing.T) {
+	s := manyLives(60, 80)
+	s.plan = strings.NewReplacer("primary: arm", "primary: hour", "p0: 0.05", "p0: 3").Replace(s.plan)
+	for _, l := range s.lives {
+		l.end.Shape.BusyUS, l.end.Shape.AllSlotsBusy = 6e6, 6e6
+	}
+	want(t, s.verdict(t), Inconclusive, "no fault seen, but the bound at 0.1 hours of load is 29.957323 > p0 3, needs 0.999 hours of load")
+}
+
+// Ruling 1: only the load's own lengths are strata, not that of a sentinel.
+func TestRuling1BinsAreOfTheLoad(t *testing.T) {
+	s := manyLives(60, 80)
+	bins := s.verdict(t).Bounds
+	for _, l := range s.lives {
+		for i := range l.requests[:5] {
+			l.requests[i].Kind, l.requests[i].PromptTarget = kindSentinel, 600
+		}
+	}
+	with := s.verdict(t).Bounds
+	if len(with.BinUpper95) != 3 || len(bins.BinUpper95) != 3 || !(with.WorstBinUpper95 < 2*bins.WorstBinUpper95) {
+		t.Errorf("%v, without sentinels %v", with.BinUpper95, bins.BinUpper95)
+	}
+}
+
+// Ruling 2: what is only reported fails nothing, and is not kept quiet.
+func TestRuling2OnlyReported(t *testing.T) {
+	s := oneLife()
+	s.plan += "faces: {nan-wire: report}\n"
+	s.only().face(3, detect.NaNWire)
+	v := s.verdict(t)
+	want(t, v, Pass, "0 faults in 66 requests")
+	if !strings.HasSuffix(v.Reason, "; not counted, for the plan only reports them: 1 of nan-wire") || v.Rows[0].OK != 65 || v.Rows[0].NaN != 1 {
+		t.Errorf("%s, %+v", v.Reason, v.Rows[0])
+	}
+}
+
 // Ruling 1: one long life has a life's bound of 0.95, and says so.
 func TestRuling1OneLife(t *testing.T) {
 	v := oneLife().verdict(t)
@@ -163,7 +200,7 @@ func TestRuling2BlindLives(t *testing.T) {
 		t.Errorf("%+v, %v", v.Arms, v.Bounds.PrimaryN)
 	}
 	s.plan = strings.NewReplacer("primary: arm", "primary: hour", "p0: 0.64", "p0: 61").Replace(s.plan) // needs 3 minutes
-	want(t, s.verdict(t), Inconclusive, "no fault seen, but the bound at 0.03 hours of load")
+	want(t, s.verdict(t), Inconclusive, "no fault seen, but the bound at 0.0333 hours of load")
 	blind(s, 0, 2)
 	want(t, s.verdict(t), Inconclusive, "the plan gates on nan-wire, and no request could have shown it")
 	// Where the log-probabilities are not what the plan gates on, they are not needed.
@@ -177,7 +214,9 @@ func TestRuling2NothingGates(t *testing.T) {
 	s.plan = strings.Replace(s.plan, "p0: 0.05", "p0: 0.64", 1)
 	var off []string
 	for _, f := range detect.Faces() {
-		off = append(off, f.Name+": off")
+		if f.Name != detect.Context { // gates, and is never a fault
+			off = append(off, f.Name+": off")
+		}
 	}
 	s.plan += "faces: {" + strings.Join(off, ", ") + "}\n"
 	want(t, s.verdict(t), Inconclusive, "no face of fault gates")

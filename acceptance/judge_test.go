@@ -202,7 +202,7 @@ func TestClassificationOfOneLife(t *testing.T) {
 		{"one answer to every prompt", func(s *story, l *lifeStory) { l.alike(32, 0) }, Inconclusive, "invalid(load-shape): all 66 different prompts got the same answer", false},
 		{"one answer to every prompt but the last", func(s *story, l *lifeStory) { l.alike(32, 65) }, Pass, "", false},
 		{"one short answer to every prompt", func(s *story, l *lifeStory) { l.alike(7, 0) }, Pass, "", false},
-		{"never all busy", func(s *story, l *lifeStory) { l.end.Shape.AllSlotsBusy = 49 }, Inconclusive, "invalid(load-shape): all 4 slots were busy for 0.49", false},
+		{"never all busy", func(s *story, l *lifeStory) { l.end.Shape.AllSlotsBusy = 29.4e6 }, Inconclusive, "invalid(load-shape): all 4 slots were busy for 0.49", false},
 		{"no busy time known", func(s *story, l *lifeStory) { l.end.Shape.BusyUS = 0 }, Inconclusive, "invalid(load-shape)", false},
 		{"fewer launches than answers", func(s *story, l *lifeStory) { l.end.Shape.Launches = map[int]int{0: 16, 1: 16, 2: 16, 3: 16} }, Inconclusive, "invalid(load-shape): the log shows 64 launches for 66 answers", false},
 		{"context exceeded", func(s *story, l *lifeStory) {

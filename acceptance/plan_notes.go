@@ -87,7 +87,7 @@ func (p *Plan) cannotPass() []string {
 		notes = append(notes, fmt.Sprintf("cannot pass: the bound at %s is %.6f > p0 %g, needs %s",
 			p.units(n), p.boundAt(n), p.P0, p.units(need)))
 	}
-	if !slices.Contains(newFaceTable(p).settings, detect.Gate) {
+	if !newFaceTable(p).canFail() {
 		notes = append(notes, "cannot pass: no face of fault gates, so nothing could fail this plan")
 	}
 	for i, a := range p.Arms {

@@ -81,7 +81,7 @@ func cleanLife(requests int) *lifeStory {
 		Why: whyDone, LoadFromUS: 1000, LoadUS: 60e6,
 		Shape: shape{
 			Slots: 4, KVUnified: true, Launches: map[int]int{}, LRU: requests, NeverUsed: 4, FirstSlots: []int{0, 1, 2, 3},
-			BusyUS: 100, AllSlotsBusy: 82,
+			BusyUS: 60e6, AllSlotsBusy: 49.2e6,
 		},
 	}}
 	for i := range requests {

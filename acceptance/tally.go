@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/1bit-systems/pkg/acceptance/load"
@@ -15,7 +14,7 @@ type tally struct {
 	faulted int // of those, with a fault
 	k       int // faulted requests; a fault without a request of its own is at least one
 	loadUS  int64
-	seenUS  int64 // of it, in lives that were seeing
+	seenUS  int64 // of it, in lives that were seeing, while at least one slot was busy
 
 	all       chances
 	bins      map[int]*chances
@@ -62,7 +61,7 @@ func (t *tally) add(a *arm, s ArmState) {
 	if seeing {
 		t.seeing++
 		if a.end != nil {
-			t.seenUS += a.end.LoadUS
+			t.seenUS += min(a.end.LoadUS, a.end.Shape.BusyUS)
 		}
 	}
 	if s.evidence() {
@@ -194,7 +193,7 @@ const (
 	usPerHour   = 3600 * usPerSecond
 )
 
-// hours of load. A life's clock counts µs, so no load is less than one of them.
+// hours of load, in which the server had something to do. A life's clock counts µs, so no load is less than one of them.
 func (t *tally) hours() float64 { return float64(max(1, t.seenUS)) / usPerHour }
 
 // seeing tells whether every face that gates on requests could have shown on one
@@ -236,10 +235,12 @@ func (t *tally) bounds(p *Plan, faces *faceTable) Bounds {
 	for slot, c := range t.slots {
 		b.SlotUpper95[slot] = c.upper(faces, alpha)
 	}
-	bins := maps.Clone(t.bins)
+	// Sentinels of another length are no part of the load's lengths.
+	bins := map[int]*chances{}
 	for _, length := range p.Load.PromptTokens {
-		if bins[length] == nil {
-			bins[length] = &chances{}
+		bins[length] = &chances{}
+		if c := t.bins[length]; c != nil {
+			bins[length] = c
 		}
 	}
 	for length, c := range bins {
