@@ -3,7 +3,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/1bit-systems/pkg/internal/fakeengine"
 	"github.com/1bit-systems/pkg/internal/realengine"
 	"github.com/1bit-systems/pkg/packager/store"
 )
@@ -55,8 +55,13 @@ func otherServer(args []string) int {
 				return
 			}
 			prompt := len(strings.Fields(in.Prompt))
-			if has("estimate") {
+			switch {
+			case has("estimate"):
 				prompt = 1 + len(in.Prompt)/4
+			case has("constant"):
+				prompt = 7
+			case has("grows") && n > 30:
+				prompt *= 2
 			}
 			if chat {
 				prompt += 2
@@ -89,16 +94,27 @@ func otherServer(args []string) int {
 		}
 	}
 	mux := http.NewServeMux()
+	port := args[slices.Index(args, "--port")+1]
+	if has("slots") { // a server with the log of llama-server
+		e, err := fakeengine.New(fakeengine.Options{Slots: 4, Ctx: 8192, Unified: true, PerToken: time.Millisecond, Log: os.Stderr})
+		if err != nil || !e.Start() {
+			return 1
+		}
+		mux.Handle("POST /v1/", e.Handler())
+		return serve(port, mux)
+	}
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"some-model"}]}`) })
 	mux.HandleFunc("POST /v1/chat/completions", complete(true))
 	if !has("chat-only") {
 		mux.HandleFunc("POST /v1/completions", complete(false))
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+args[slices.Index(args, "--port")+1])
-	if err != nil {
-		return 1
+	return serve(port, mux)
+}
+
+func serve(port string, mux *http.ServeMux) int {
+	if err := http.ListenAndServe("127.0.0.1:"+port, mux); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
-	_ = http.Serve(l, mux)
 	return 1
 }
 
@@ -116,47 +132,59 @@ func otherPackage(t *testing.T, what string) *store.Package {
 	return p
 }
 
-func TestOtherServer(t *testing.T) {
-	for _, what := range []string{"", "no-usage", "estimate", "broken", "chat-only"} {
-		for _, api := range []string{APICompletions, APIChat} {
-			for _, stream := range []bool{false, true} {
-				for _, sentinels := range []string{"", "sentinels: {every: 5}\n"} {
-					t.Run(fmt.Sprint(what, " ", api, " ", stream, " ", sentinels != ""), func(t *testing.T) {
-						load := fmt.Sprintf("requests: 40, api: %s, stream: %v, prompt_tokens: [24, 100], n_predict: [8], request_deadline: 20s", api, stream)
-						p := otherPackage(t, what)
-						plan := fakePlan(t, p, "", "load: {"+load+"}\n"+sentinels)
-						v := soak(t, RunOptions{Plan: plan, Package: p})
-						t.Logf("%s: %s", v.Verdict, v.Reason)
-					})
-				}
+// A sound server is never at fault for what it has not, and never passes for
+// what it does not show.
+func TestOtherServers(t *testing.T) {
+	const (
+		noSlots  = "invalid(load-shape): the server's log tells nothing of its slots"
+		uncounts = "invalid(plan): the tokens of prompts cannot be counted: the server has no POST /tokenize, and "
+	)
+	for _, tt := range []struct {
+		what, api, more string // of the server; of the load; of the plan
+		want            string
+	}{
+		{"slots", APICompletions, "", "0 faults in 40 requests"},
+		{"slots", APIChat + ", stream: true", "sentinels: {every: 5, prompt_tokens: [300]}\n", "0 faults in 40 requests"},
+		{"plain", APICompletions, "sentinels: {every: 5}\n", noSlots},
+		{"plain", APIChat + ", stream: true", "", noSlots},
+		{"estimate", APIChat, "", noSlots},
+		{"no-usage", APIChat, "", uncounts + "its answers to /v1/chat/completions do not tell in usage.prompt_tokens how many the prompt has"},
+		{"chat-only", APICompletions, "", uncounts + "answers /v1/completions with status 404"},
+		{"constant", APICompletions, "", "invalid(plan): measure the tokenizer: the tokens of prompts cannot be counted: the server counts "},
+		{"grows", APICompletions, "", "invalid(plan): prompt "},
+		{"broken", APIChat, "", "fault(status): status 500"},
+	} {
+		t.Run(tt.what+" "+tt.api, func(t *testing.T) {
+			t.Parallel()
+			p := otherPackage(t, tt.what)
+			load := "load: {requests: 40, prompt_tokens: [300, 400], n_predict: [20], request_deadline: 20s, api: " + tt.api + "}\n"
+			v := soak(t, RunOptions{Package: p, Plan: fakePlan(t, p, "", load+tt.more)})
+			if !strings.HasPrefix(v.Reason, tt.want) {
+				t.Errorf("%s: %s, want %s", v.Verdict, v.Reason, tt.want)
 			}
-		}
+			if pass := strings.HasPrefix(tt.want, "0 faults"); pass != (v.Verdict == Pass) {
+				t.Error(v.Verdict)
+			}
+		})
 	}
 }
 
-func TestOpenAIMatrix(t *testing.T) {
+// A life of the real server, and of `1bit serve`, is clean with every API, sentinels
+// and all.
+func TestRealAPIs(t *testing.T) {
 	tree := realengine.Require(t)
-	real := installed(t, tree)
-	for _, which := range []string{"real", "fake"} {
-		for _, api := range []string{"completion", "completions", "chat_completions"} {
-			for _, stream := range []bool{false, true} {
-				for _, sentinels := range []string{"", "sentinels: {every: 5}\n"} {
-					t.Run(fmt.Sprint(which, " ", api, " ", stream, " ", sentinels != ""), func(t *testing.T) {
-						load := fmt.Sprintf("requests: 100, api: %s, stream: %v, prompt_tokens: [250, 300], n_predict: [32, 48], request_deadline: 20s", api, stream)
-						var p *store.Package
-						var plan *Plan
-						if which == "real" {
-							p = real
-							plan = realPlan(t, tree.Model("plain"), load, sentinels)
-						} else {
-							p = fakePackage(t, "works")
-							plan = fakePlan(t, p, "", "load: {"+load+"}\n"+sentinels)
-						}
-						v := soak(t, RunOptions{Plan: plan, Package: p})
-						t.Logf("%s: %s\nslots %v, all busy %.2f, %+v %d never used %d %v states %v", v.Verdict, v.Reason, v.Exposure.LaunchesPerSlot, v.Exposure.AllSlotsBusyShare, v.Exposure.Selected, v.Arms.Clean, v.Exposure.NeverUsedSlots, v.Bounds.NeverUsedSlotUpper95, v.Notes)
-					})
-				}
+	p := installed(t, tree)
+	for _, tt := range []struct{ load, entry string }{
+		{"api: completions, stream: true", "llama-server"},
+		{"api: chat_completions", frontEnd},
+	} {
+		t.Run(tt.load, func(t *testing.T) {
+			load := "requests: 40, prompt_tokens: [250, 300], n_predict: [16, 32], request_deadline: 20s, " + tt.load
+			more := fmt.Sprintf("server: {entry: %s, flags: [-t, '1']}\nsentinels: {every: 5, prompt_tokens: [300]}\n", tt.entry)
+			v := soak(t, RunOptions{Package: p, Plan: realPlan(t, tree.Model("plain"), load, more)})
+			if !strings.HasPrefix(v.Reason, "no fault seen, but the bound at 40 requests") || v.Exposure.Selected.LCP != 0 {
+				t.Errorf("%s: %s, %+v", v.Verdict, v.Reason, v.Exposure.Selected)
 			}
-		}
+		})
 	}
 }

@@ -83,8 +83,6 @@ func TestRealEngine(t *testing.T) {
 			Inconclusive, "no fault seen, but the bound at 40 requests is 0.072158 > p0 0.02"},
 		{"memory that a guard wants back", "plain", "requests: 150, " + realShape, "watchdogs: {mem_available_gib: 100000}\n", Inconclusive, "invalid(watchdog): "},
 		{"another device than the plan's", "plain", "requests: 40, " + realShape, "device: {name: HRX0, counts_as: invalid}\n", Inconclusive, "invalid(device): "},
-		{"streams of an OpenAI-compatible path", "plain", "requests: 40, api: completions, stream: true, " + realShape, "",
-			Inconclusive, "no fault seen, but the bound at 40 requests"},
 		{"bursts", "plain", "requests: 20, schedule: burst, every: 100ms, n_predict: [96]", "",
 			Inconclusive, "no fault seen, but the bound at 20 requests"},
 	}

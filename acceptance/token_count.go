@@ -33,19 +33,27 @@ func (u *unsound) Error() string {
 	return fmt.Sprintf("status %d, and no sound answer to a request for one token", u.exchange.Answer.Status)
 }
 
+// shortest is a text of one token.
+const shortest = "a"
+
 // newTokenCounter finds out how the server counts.
 func newTokenCounter(ctx context.Context, c *engine.Client, deadline time.Duration) (*tokenCounter, error) {
 	t := &tokenCounter{client: c, deadline: deadline}
-	const shortest = "a" // of one token
-	n, err := t.count(ctx, shortest)
+	_, err := t.count(ctx, shortest)
 	if !errors.Is(err, engine.ErrNotServed) {
 		return t, err
 	}
 	t.byAnswer = true
-	if n, err = t.count(ctx, shortest); err == nil && c.API == engine.APIChat {
+	return t, t.measureTemplate(ctx)
+}
+
+// measureTemplate takes what a chat has more than its text for the template.
+func (t *tokenCounter) measureTemplate(ctx context.Context) error {
+	n, err := t.count(ctx, shortest)
+	if err == nil && t.client.API == engine.APIChat {
 		t.template = n - 1
 	}
-	return t, err
+	return err
 }
 
 // count gives the tokens of a text.
