@@ -12,8 +12,8 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// A TransientService is a service that is started without a unit file. It is gone when it has ended well; one that
-// failed stays until it is reset.
+// A TransientService is a service that is started without a unit file. It is gone when it has ended, however it did, so
+// that its name is free again; the journal has what it said.
 type TransientService struct {
 	Name        string // such as 1bit-soak-20261130.service
 	Description string
@@ -39,7 +39,7 @@ func (m *Manager) StartTransientService(ctx context.Context, s TransientService)
 		property("Type", "exec"), // so that a program that cannot be executed is told
 		property("ExecStart", []command{{s.Args[0], literal(s.Args), false}}),
 		property("KillMode", "mixed"), // the program ends what it started; what is left after it is killed
-		property("CollectMode", "inactive"),
+		property("CollectMode", "inactive-or-failed"),
 	}
 	if len(s.Env) > 0 {
 		properties = append(properties, property("Environment", s.Env))

@@ -103,6 +103,20 @@ func TestTransientService(t *testing.T) {
 	if result, err := m.Stop(ctx, s.Name); err != nil || result != "done" {
 		t.Errorf("stop: %s, %v", result, err)
 	}
+	s.Name, s.Args = "onebit-test-fails.service", []string{"/bin/sh", "-c", "exit 6"}
+	if err := m.StartTransientService(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	for ctx.Err() == nil { // one that failed gives its name free
+		err := m.StartTransientService(ctx, s)
+		if err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the name of a service that failed is taken")
+	}
 	s.Name, s.Args = "onebit-test-none.service", []string{"/nothing/here"}
 	if err := m.StartTransientService(ctx, s); err == nil {
 		t.Error("a program that is not there was started")
