@@ -207,6 +207,7 @@ func (l *life) ask(ctx context.Context, pr prompt) (*engine.Answer, *detect.Exch
 	if ctx.Err() != nil {
 		return nil, nil
 	}
+	l.keepCut(pr, err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		x.Deadline = true
 		x.Err = fmt.Errorf("no answer within %s", deadline)

@@ -168,6 +168,27 @@ func (l *life) keep(name string, raw []byte) {
 	l.fail(atomicfile.Write(filepath.Join(dir, name+".body"), raw, 0o644))
 }
 
+// keepCut saves what came of an answer that was cut off, or grew without an end:
+// its beginning and its end.
+func (l *life) keepCut(pr prompt, err error) {
+	var cut *engine.CutError
+	if !errors.As(err, &cut) || len(cut.Raw) == 0 {
+		return
+	}
+	raw := cut.Raw
+	if len(raw) > 2*cutShare {
+		raw = slices.Concat(raw[:cutShare], raw[len(raw)-cutShare:])
+	}
+	name := fmt.Sprintf("request-%06d", pr.ID)
+	if pr.ID < 0 {
+		name = fmt.Sprintf("sentinel-%d", pr.Sentinel)
+	}
+	l.keep(name+"-cut", raw)
+}
+
+// cutShare bounds what is kept of either end of a broken answer, in bytes.
+const cutShare = 64 << 10
+
 // lost ends the life because a prompt could not be made: it does not fit, or
 // the server did not count its tokens.
 func (l *life) lost(ctx context.Context, err error) {
