@@ -137,7 +137,7 @@ func (p *Plan) boundsAtN() EstimateBounds {
 		if p.Sentinels.Every > 0 { // the quiet server's answers to them come first, one length a slot
 			slots = max(0, slots-len(p.Sentinels.PromptTokens))
 		}
-		if a.Role == RoleCandidate {
+		if a.Role == RoleCandidate && p.Load.API == APICompletion { // whose answers name their slot
 			first += a.Lives * slots
 		}
 	}

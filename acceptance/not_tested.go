@@ -121,6 +121,9 @@ func (j *judging) untestedLoad(n *untested) {
 	t := j.groups[RoleCandidate].shown()
 	n.add("prompts of more than %d tokens and answers of more than %d", t.prompt, t.answer)
 	n.add("more than %d requests in flight", j.mostInFlight())
+	if l.API != APICompletion {
+		n.add("single slots, and first tasks on a slot that was never used: the answers of %s do not say which slot served them", pathOf(l.API))
+	}
 	for _, other := range []struct {
 		name   string
 		tested bool

@@ -123,7 +123,7 @@ func (p *Plan) remarks() []string {
 		}
 	}
 	if p.Load.API != APICompletion {
-		notes = append(notes, fmt.Sprintf("the answers of %s do not say which slot served them: what slots did is told by the server's log alone", pathOf(p.Load.API)))
+		notes = append(notes, fmt.Sprintf("the answers of %s do not say which slot served them: what slots did is told by the server's log alone, and no rate of single slots or of first tasks on them is", pathOf(p.Load.API)))
 	}
 	if p.Load.API == APIChat && slices.Min(p.Load.PromptTokens) < chatShort {
 		notes = append(notes, fmt.Sprintf("the chat template stands before a prompt's own mark: prompts of fewer than %d tokens may be selected by it, and the life is invalid(load-shape) then", chatShort))
