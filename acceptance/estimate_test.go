@@ -41,6 +41,7 @@ func TestEstimateClaims(t *testing.T) {
 		{"load: {requests: 1500}\nsentinels: {every: 10}\n", "", "", "needs sentinels"},
 		{"load: {requests: 66, prompt_tokens: [24, 100, 200, 300]}\nsentinels: {every: 8, prompt_tokens: [50]}\n", "at most 0.312344 a request of the least frequent", "", ""},
 		{"load: {requests: 66}\nsentinels: {every: 8, prompt_tokens: [50]}\n", "at most 0.631597 the first task on a slot", "", ""},
+		{"load: {requests: 66, api: completions}\n", "", "", "the first task on a slot"},
 		{"load: {requests: 1500}\nfinal_probe: false\n", "", "face corruption: it needs sentinels", ""},
 		{"load: {requests: 1500}\n", "", "face numeric: it needs sentinels", "face corruption"},
 		{"load: {requests: 9}\narms: [{name: a, lives: 2}, {name: b, role: control, neighbour: {kind: ops}}]\n", "by 2 lives", "a rate from control and baseline arms", "another kind: none"},
