@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -89,6 +90,9 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	raw, err = readBody(conn.r, head, first)
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", what, &CutError{head.status, raw, cause(err)})
+	}
+	if extra := conn.behind(); body != nil && len(extra) > 0 {
+		return 0, nil, fmt.Errorf("%s: %w", what, &CutError{head.status, raw, fmt.Errorf("%w: %s", errBehind, excerpt(extra))})
 	}
 	keep = c.Reuse && sendErr == nil && !head.close && conn.r.Buffered() == 0
 	return head.status, raw, nil
@@ -203,6 +207,17 @@ func (c *conn) quiet() bool {
 		return true
 	})
 	return err == nil && quiet
+}
+
+// errBehind says that an answer is longer than its header says, or that another
+// one follows which nobody has asked for: it may be somebody else's.
+var errBehind = errors.New("more bytes came behind the answer")
+
+// behind gives what came with an answer and is not part of it, but for line
+// ends, which mean nothing. It does not wait for more.
+func (c *conn) behind() []byte {
+	extra, _ := c.r.Peek(c.r.Buffered()) // it is there
+	return bytes.Trim(extra, "\r\n")
 }
 
 // send writes a request. The body is not copied.

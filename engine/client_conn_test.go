@@ -113,8 +113,9 @@ func TestConnectionThatIsOverIsNotUsed(t *testing.T) {
 			w.(*net.TCPConn).SetLinger(0)
 			return false
 		},
-		"sends more than it said": func(w net.Conn) bool {
+		"says more later": func(w net.Conn) bool {
 			reply(w, "", soundBody)
+			time.Sleep(10 * time.Millisecond) // else it is behind the answer, see below
 			io.WriteString(w, "HTTP/1.1 500 Oh\r\n\r\n")
 			return true
 		},
@@ -266,5 +267,40 @@ func TestRefusedWhileSending(t *testing.T) {
 	a, err := c.Complete(t.Context(), CompletionRequest{Prompt: strings.Repeat("x", 8<<20)})
 	if err != nil || a.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// What comes behind an answer may be somebody else's: it is told, and the bytes
+// of the answer are kept. Line ends mean nothing.
+func TestBytesBehindTheAnswer(t *testing.T) {
+	const body = `{"content":"a","tokens_predicted":1}`
+	for behind, want := range map[string]string{
+		"":         "",
+		"\r\n":     "",
+		"xyz":      `more bytes came behind the answer: "xyz"`,
+		"\r\n{\"c": `more bytes came behind the answer: "{\"c"`,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}": `more bytes came behind the answer: "HTTP/1.1 200 OK`,
+	} {
+		for _, chunked := range []bool{false, true} {
+			s := newWire(t, func(_ int, _ *http.Request, w net.Conn) bool {
+				if chunked {
+					fmt.Fprintf(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n%s", len(body), body, behind)
+				} else {
+					fmt.Fprintf(w, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s%s", len(body), body, behind)
+				}
+				return true
+			})
+			a, err := s.complete(t)
+			if want == "" {
+				if err != nil || a.Content != "a" {
+					t.Errorf("%q: %v", behind, err)
+				}
+				continue
+			}
+			var cut *CutError
+			if !errors.As(err, &cut) || cut.Status != 200 || string(cut.Raw) != body || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q, chunked %v: %v", behind, chunked, err)
+			}
+		}
 	}
 }
