@@ -20,7 +20,7 @@ type Answer struct {
 	Tokens          []Token // one an entry of the log-probabilities; empty if none came
 	TokenIDs        []int   // with CompletionRequest.ReturnTokens
 	SlotID          int     // -1 if the reply names none
-	TokensPredicted int
+	TokensPredicted int     // those that came, where the reply does not count them
 	TokensEvaluated int
 	Truncated       bool
 	StoppedAtLimit  bool // ended because n_predict was reached
@@ -99,6 +99,8 @@ func (a *Answer) document(text []byte, at int) {
 // finish judges what only the end of a reply tells.
 func (a *Answer) finish() {
 	a.Content = string(a.text)
+	// Other servers do not count the tokens of a stream.
+	a.TokensPredicted = max(a.TokensPredicted, len(a.Tokens), len(a.TokenIDs))
 	if a.Status == http.StatusOK && a.InBand == "" && !a.known && !a.Cut && a.decodeErr == nil {
 		a.decodeErr, a.decodeRaw = errNotAnAnswer, a.Raw
 	}

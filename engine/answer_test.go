@@ -135,3 +135,18 @@ func FuzzParseAnswer(f *testing.F) {
 		}
 	})
 }
+
+// A server that does not count tokens has still given those that came.
+func TestTokensThatNobodyCounts(t *testing.T) {
+	const event = `data: {"choices":[{"text":"x","logprobs":{"content":[{"token":"x","logprob":-1}]}}]}` + "\n\n"
+	for raw, want := range map[string]int{
+		event + event + "data: [DONE]\n\n":                                       2,
+		`{"choices":[{"text":"several words"}]}`:                                 0,
+		`{"choices":[{"text":""}]}`:                                              0,
+		`{"choices":[{"text":"several words"}],"usage":{"completion_tokens":3}}`: 3,
+	} {
+		if a := ParseAnswer(200, []byte(raw), true); a.TokensPredicted != want {
+			t.Errorf("%s: %d tokens, want %d", raw, a.TokensPredicted, want)
+		}
+	}
+}
