@@ -147,9 +147,14 @@ func (a *arm) killed() bool {
 	return s == unix.SIGKILL || s == unix.SIGTERM
 }
 
-// oomKilled tells whether the kernel killed the server for memory.
+// oomKilled tells whether the server was killed for memory: whoever did it says
+// so, or the kernel had killed something and a SIGKILL is what it does that by.
 func (a *arm) oomKilled() bool {
-	return a.exit != nil && a.exit.OOMKilled && unix.Signal(a.exit.Signal) == unix.SIGKILL
+	if a.exit == nil {
+		return false
+	}
+	signal := unix.Signal(a.exit.Signal)
+	return a.exit.KilledBy != "" && !crashed(signal) || a.exit.OOMKilled && signal == unix.SIGKILL
 }
 
 // fault joins an episode into one fault.

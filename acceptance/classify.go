@@ -165,7 +165,7 @@ func (a *arm) outsideCause() (reason, detail string) {
 		return t.detail, true
 	}
 	if a.oomKilled() {
-		return "oom-kill", a.exit.Text + ", and the kernel had just killed for memory"
+		return "oom-kill", a.exit.Text + ", " + cmp.Or(a.exit.KilledBy, "and the kernel had just killed for memory")
 	}
 	if detail, ok := told(detect.Crash); ok {
 		return "oom-kill", detail

@@ -73,6 +73,8 @@ type life struct {
 
 	escaped []string // processes that had left their group
 
+	scope    string        // the systemd unit of the server; "": none of its own
+	group    string        // its control group
 	ending   *stopRecord   // how the server ended when it was told to; nil: it was not
 	exitSeen chan struct{} // closed when an end of the server has been recorded or was ours
 }

@@ -38,9 +38,23 @@ func (l *life) awaitExit(ctx context.Context) {
 	}
 	l.fail(l.log.drain(ctx))
 	killed := l.host.oomKilled(l.o.Now(), readHostFacts(l.o.Root))
-	l.put(recordExit, exitRecord{Code: status.Code, Signal: int(status.KilledBy()), Text: status.String(), OOMKilled: killed}, true)
-	l.found(l.faces.Exit(detect.Exit{Status: status, OOMKilled: killed}))
+	proof := ""
+	if mayBeVictim(status) {
+		proof = l.victim().proof(ctx)
+	}
+	l.put(recordExit, exitRecord{Code: status.Code, Signal: int(status.KilledBy()), Text: status.String(), OOMKilled: killed, KilledBy: proof}, true)
+	l.found(l.faces.Exit(detect.Exit{Status: status, OOMKilled: killed, KilledBy: proof}))
 	l.end(whyFault, "the server ended by itself: "+status.String())
+}
+
+// victim is what is known of the server by those who may kill it.
+func (l *life) victim() victim {
+	v := victim{root: l.o.Root}
+	v.pids, _ = l.host.seen([]int{l.server.PID()})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v.scope, v.group = l.scope, l.group
+	return v
 }
 
 // awaitEnd gives a server whose connection broke the time to be seen ending.

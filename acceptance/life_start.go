@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/acceptance/detect"
 	"github.com/1bit-systems/pkg/engine"
@@ -69,6 +72,9 @@ func (l *life) startOnce(ctx context.Context, rec *startupRecord) error {
 	rec.PID, rec.Contained = process.PID(), where
 	l.mu.Lock()
 	l.server, l.port = process, rec.Port
+	if l.scope, l.group = "", ""; strings.HasPrefix(where, l.fence.prefix) {
+		l.scope, l.group = where, groupOf(filepath.Join(l.o.Root, "proc"), process.PID())
+	}
 	l.mu.Unlock()
 	l.log.started(l.us())
 	l.client = &engine.Client{BaseURL: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(rec.Port)), API: apiOf(l.plan.Load.API)}
@@ -90,6 +96,12 @@ func (l *life) notReady(ctx context.Context, err error, rec startupRecord) {
 		status, err := l.server.Wait(ctx)
 		l.fail(err)
 		rec.Signal = int(status.KilledBy())
+		if status.KilledBy() == unix.SIGKILL && !rec.OOMKilled {
+			proof := l.victim().proof(ctx)
+			if rec.OOMKilled = proof != ""; rec.OOMKilled {
+				rec.Detail += ": " + proof
+			}
+		}
 	}
 	if rec.Changed, err = l.sums.changed(ctx); err != nil {
 		return

@@ -207,7 +207,8 @@ type exitRecord struct {
 	Code      int    `json:"code"`
 	Signal    int    `json:"signal"` // 0: it exited
 	Text      string `json:"text"`
-	OOMKilled bool   `json:"oom_killed"` // the kernel killed something for memory just before
+	OOMKilled bool   `json:"oom_killed"`          // the kernel killed something for memory just before
+	KilledBy  string `json:"killed_by,omitempty"` // proof that this very server was killed for memory, in the words of who did it
 }
 
 type neighbourRecord struct {

@@ -20,8 +20,11 @@ func crash() face {
 }
 
 // serverEnded names the signal, also one that a shell in between told as 128 plus its number. A server that was killed while
-// the kernel killed for memory ended for a cause outside of it.
+// the kernel killed for memory, or that whoever guards the memory says to have ended, did so for a cause outside of it.
 func serverEnded(e Exit) []Finding {
+	if e.KilledBy != "" {
+		return one(Invalid, quote([]byte(e.KilledBy)), "the server was killed for memory: %s", e.Status)
+	}
 	if e.OOMKilled && e.Status.KilledBy() == syscall.SIGKILL {
 		return one(Invalid, "", "the server was killed for memory: %s", e.Status)
 	}

@@ -71,7 +71,8 @@ type KernelEvent struct {
 // An Exit is the end of a server that nobody asked for.
 type Exit struct {
 	Status    engine.ExitStatus
-	OOMKilled bool // the kernel, or a guard of memory, killed something meanwhile
+	OOMKilled bool   // the kernel killed something for memory just before
+	KilledBy  string // who says to have killed this very server for memory; "": nobody does
 }
 
 // An Identity is the process that listens on the server's port. The zero value is one that could not be told.

@@ -116,8 +116,9 @@ func TestExit(t *testing.T) {
 		"killed":     {Exit{Status: engine.ExitStatus{Code: 137}}, "crash fault: the server ended by itself: signal 9 (killed)"},
 		"segment":    {Exit{Status: engine.ExitStatus{Code: 139}}, "crash fault: the server ended by itself: signal 11 (segmentation fault)"},
 		"in silence": {Exit{}, "crash fault: the server ended by itself: exit status 0"},
-		"for memory": {Exit{engine.ExitStatus{Code: 137}, true}, "crash invalid: the server was killed for memory: signal 9 (killed)"},
-		"meanwhile":  {Exit{engine.ExitStatus{Code: 139}, true}, "crash fault: the server ended by itself: signal 11 (segmentation fault)"},
+		"for memory": {Exit{engine.ExitStatus{Code: 137}, true, ""}, "crash invalid: the server was killed for memory: signal 9 (killed)"},
+		"by a guard": {Exit{KilledBy: "sending SIGTERM to process 7"}, "crash invalid: the server was killed for memory: exit status 0"},
+		"meanwhile":  {Exit{engine.ExitStatus{Code: 139}, true, ""}, "crash fault: the server ended by itself: signal 11 (segmentation fault)"},
 	} {
 		if got := tell(newSet(t).Exit(tt.e)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
