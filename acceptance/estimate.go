@@ -117,7 +117,7 @@ func (p *Plan) boundsAtN() EstimateBounds {
 	const alpha = 0.05
 	b := EstimateBounds{RequestUpper95: 1, RequestUpper95ICC01: 1, WorstBinUpper95: 1, NeverUsedSlotUpper95: 1, HourUpper95: 1}
 	lives := p.candidateLives()
-	b.ArmUpper95 = stats.UpperBound(0, float64(lives), alpha)
+	b.ArmUpper95 = stats.UpperBound(0, float64(p.seeingLives()), alpha)
 	if requests, known := p.candidateRequests(); known {
 		n := math.Floor(float64(requests) * p.gatingShare())
 		b.RequestUpper95 = stats.UpperBound(0, n, alpha)
@@ -141,7 +141,7 @@ func (p *Plan) boundsAtN() EstimateBounds {
 			first += a.Lives * slots
 		}
 	}
-	b.NeverUsedSlotUpper95 = stats.UpperBound(0, float64(first), alpha)
+	b.NeverUsedSlotUpper95 = stats.UpperBound(0, math.Floor(float64(first)*p.gatingShare()), alpha)
 	return b
 }
 
@@ -154,12 +154,12 @@ func (p *Plan) leastBin(n float64) float64 {
 			share[length] += 1 / float64(s.Every*len(s.PromptTokens))
 		}
 	}
-	least := 1.0
 	for _, length := range p.Load.PromptTokens {
 		share[length] += own / float64(len(p.Load.PromptTokens))
 	}
-	for _, of := range share {
-		least = min(least, of)
+	least := 1.0
+	for _, length := range p.Load.PromptTokens { // sentinels of other lengths are no part of the load's
+		least = min(least, share[length])
 	}
 	return math.Floor(n*least + 1e-9)
 }

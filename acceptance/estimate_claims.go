@@ -17,7 +17,7 @@ func (p *Plan) canShow(e Estimate) []string {
 		out = append(out, fmt.Sprintf("a fault in 1 of %s %s would show with probability %.6f", reciprocal(p.P0), unitNames[p.Primary], *e.SeeAtP0))
 	}
 	if !p.ReportOnly {
-		out = append(out, fmt.Sprintf("%s without a fault exclude, at %g %%, a rate of %g or more", p.units(e.RequiredN), 100*p.Confidence, p.P0))
+		out = append(out, fmt.Sprintf("%s without a fault exclude, at %.6g %%, a rate of %g or more", p.units(e.RequiredN), 100*p.Confidence, p.P0))
 	}
 	b := e.Bounds
 	for _, line := range []struct {
@@ -68,7 +68,7 @@ func (p *Plan) cannotShow(e Estimate) []string {
 		}
 	}
 	if share := p.gatingShare(); share < 1 {
-		out = append(out, fmt.Sprintf("NaN in %.0f %% of the requests, which do not ask for log-probabilities", 100*(1-share)))
+		out = append(out, fmt.Sprintf("NaN in %.6g %% of the requests, which do not ask for log-probabilities", 100*(1-share)))
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }

@@ -39,12 +39,13 @@ func TestEstimateClaims(t *testing.T) {
 		{"load: {requests: 1500, logprobs_share: 0.25}\n", "0.007957 a request, by 375 that", "NaN in 75 % of the requests", ""},
 		{"load: {requests: 1500}\nfaces: {leak: 'off'}\n", "", "face leak: it is off", ""},
 		{"load: {requests: 1500}\nsentinels: {every: 10}\n", "", "", "needs sentinels"},
-		{"load: {requests: 66, prompt_tokens: [24, 100, 200, 300]}\nsentinels: {every: 8, prompt_tokens: [50]}\n", "at most 0.312344 a request of the least frequent", "", ""},
+		{"load: {requests: 66, prompt_tokens: [24, 100, 200, 300]}\nsentinels: {every: 8, prompt_tokens: [50]}\n", "at most 0.192636 a request of the least frequent", "", ""},
 		{"load: {requests: 66}\nsentinels: {every: 8, prompt_tokens: [50]}\n", "at most 0.631597 the first task on a slot", "", ""},
 		{"load: {requests: 66, api: completions}\n", "", "", "the first task on a slot"},
 		{"load: {requests: 1500}\nfinal_probe: false\n", "", "face corruption: it needs sentinels", ""},
 		{"load: {requests: 1500}\n", "", "face numeric: it needs sentinels", "face corruption"},
 		{"load: {requests: 9}\narms: [{name: a, lives: 2}, {name: b, role: control, neighbour: {kind: ops}}]\n", "by 2 lives", "a rate from control and baseline arms", "another kind: none"},
+		{"load: {requests: 24, logprobs_share: 0.0001}\narms: [{name: a, lives: 9}]\nprimary: arm\n", "", "NaN in 99.99 % of the requests", "at most"},
 		{"load: {duration: 3h}\nprimary: hour\n", "an hour of load", "up for longer than 3h", "for hours: a life"},
 	}
 	for _, tt := range tests {

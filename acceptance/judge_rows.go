@@ -102,6 +102,9 @@ func (j *judging) faceRows() []FaceRow {
 		if j.unseen(f) != "" {
 			row.N = 0
 		}
+		if row.N == 0 {
+			row.N = k // what was seen on the quiet server, before any request
+		}
 		row.Upper95 = stats.UpperBound(float64(k), float64(row.N), 0.05)
 		rows = append(rows, row)
 	}

@@ -95,7 +95,7 @@ func (j *judging) untestedFaces(n *untested) {
 		}
 	}
 	if share := *j.plan.Load.LogprobsShare; share < 1 {
-		n.add("log-probabilities on %.3g of the requests: the others cannot show a NaN on the wire", 1-share)
+		n.add("log-probabilities on %.6g of the requests: the others cannot show a NaN on the wire", 1-share)
 	} else {
 		n.add("requests that ask for no log-probabilities: every one did, and that takes the server off a part of its usual path")
 	}

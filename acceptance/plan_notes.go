@@ -28,7 +28,7 @@ func (p *Plan) RequiredN() float64 {
 func (p *Plan) plannedN() (n float64, known bool) {
 	switch p.Primary {
 	case PrimaryArm:
-		return float64(p.candidateLives()), true
+		return float64(p.seeingLives()), true
 	case PrimaryHour:
 		hours, known := p.loadHours()
 		return hours, known
@@ -61,6 +61,20 @@ func (p *Plan) loadHours() (hours float64, known bool) {
 		}
 	}
 	return hours, known
+}
+
+// seeingLives are the candidate lives in which every face that gates could be
+// seen on a request or more: only they say anything about a rate of lives.
+func (p *Plan) seeingLives() int {
+	n := 0
+	for i, a := range p.Arms {
+		l := p.life(i, 1)
+		blind := l.Load.Requests > 0 && float64(l.Load.Requests)*p.gatingShare() < 1
+		if a.Role == RoleCandidate && !blind {
+			n += a.Lives
+		}
+	}
+	return n
 }
 
 // gatingShare is the share of the requests on which every face that gates could

@@ -131,6 +131,7 @@ func TestPlanNotes(t *testing.T) {
 		{"load: {duration: 1h}", "needs 59 requests without fault within 1h0m0s for p0 0.05"},
 		{"load: {requests: 5}\narms: [{name: a, lives: 59}]", ""},
 		{"load: {requests: 5}\narms: [{name: a, lives: 58}]", "cannot pass: the bound at 58 server lives is 0.050339 > p0 0.05, needs 59 server lives"},
+		{"load: {requests: 5, logprobs_share: 0.1}\narms: [{name: a, lives: 59}]", "cannot pass: the bound at 0 server lives is 1.000000 > p0 0.05, needs 59 server lives"},
 		{"load: {duration: 30h}\narms: [{name: a, lives: 2}]\nprimary: hour", ""},
 		{"load: {duration: 29h}\narms: [{name: a, lives: 2}]\nprimary: hour", "cannot pass: the bound at 58h0m0s of load is 0.051651 > p0 0.05, needs 59h54m53s of load"},
 		{"load: {requests: 60}\nprimary: hour", "needs 59h54m53s of load without fault for p0 0.05"},

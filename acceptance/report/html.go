@@ -57,7 +57,7 @@ func (r *Report) claim() string {
 	v := r.verdict
 	switch v.Verdict {
 	case acceptance.Pass:
-		return fmt.Sprintf("Package %s, under the load of plan %s, has fewer than %s faults per %s, at %g %% confidence.",
+		return fmt.Sprintf("Package %s, under the load of plan %s, has at most %s faults per %s, at %.6g %% confidence.",
 			v.Package, v.Plan, r.primary(), r.unit(), 100*v.Bounds.Confidence)
 	case acceptance.Fail:
 		return fmt.Sprintf("Package %s showed a fault under the load of plan %s.", v.Package, v.Plan)

@@ -73,7 +73,7 @@ type bound struct {
 func (r *Report) boundList() []bound {
 	b, v := r.verdict.Bounds, r.verdict
 	list := []bound{
-		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %g %%: the one that decides", r.unit(), 100*b.Confidence), v.Primary == "hour"},
+		{"primary", b.PrimaryUpper, fmt.Sprintf("per %s, at %.6g %%: the one that decides", r.unit(), 100*b.Confidence), v.Primary == "hour"},
 		{"server life", b.ArmUpper95, "per life", false},
 		{"request", b.RequestUpper95, "per request, if the requests of one life are independent", false},
 		{"request, correlated 0.1", b.RequestUpper95ICC01, "per request, if those of one life are correlated by 0.1", false},
@@ -84,6 +84,9 @@ func (r *Report) boundList() []bound {
 		{"server life, jointly", b.ArmUpper95Joint, "this and the next hold together at 95 %", false},
 		{"request, jointly", b.RequestUpper95Joint, "", false},
 		{"request, at any time", b.AnytimeRequestUpper95, "may be watched while the run goes on; decides nothing", false},
+	}
+	if v.Exposure.LoadSeconds == 0 { // then no time bounds it
+		list = slices.DeleteFunc(list, func(b bound) bool { return b.Hour })
 	}
 	for _, bin := range slices.Sorted(maps.Keys(b.BinUpper95)) {
 		list = append(list, bound{fmt.Sprintf("prompts of %d tokens", bin), b.BinUpper95[bin], "per request", false})
