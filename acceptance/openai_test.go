@@ -101,6 +101,7 @@ func otherServer(args []string) int {
 			return 1
 		}
 		mux.Handle("POST /v1/", e.Handler())
+		mux.Handle("POST /completion", e.Handler())
 		return serve(port, mux)
 	}
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"some-model"}]}`) })
@@ -143,6 +144,7 @@ func TestOtherServers(t *testing.T) {
 		what, api, more string // of the server; of the load; of the plan
 		want            string
 	}{
+		{"slots", APICompletion, "sentinels: {every: 5, prompt_tokens: [300]}\n", "0 faults in 40 requests"},
 		{"slots", APICompletions, "", "0 faults in 40 requests"},
 		{"slots", APIChat + ", stream: true", "sentinels: {every: 5, prompt_tokens: [300]}\n", "0 faults in 40 requests"},
 		{"plain", APICompletions, "sentinels: {every: 5}\n", noSlots},
