@@ -19,7 +19,7 @@ type room struct {
 
 // Limits of the room, if there is plenty.
 const (
-	mostUnread = 1 << 30
+	mostUnread = 256 << 20
 	leastFree  = 1 << 30
 	logShare   = 4  // the log may take one part in so many of what is free when the life begins
 	freeShare  = 10 // and one in so many stays free
@@ -66,9 +66,10 @@ func (l *life) roomLeft() {
 }
 
 func (l *life) tooMuch(what string, bytes, limit int64) {
+	l.log.giveUp()
 	l.mu.Lock()
 	l.room.short = true
 	l.mu.Unlock()
-	gib := func(n int64) float64 { return float64(n>>10) / (1 << 20) }
+	gib := func(n int64) float64 { return float64(n>>20) / (1 << 10) }
 	l.bark(watchdogRecord{what, gib(bytes), gib(limit)})
 }

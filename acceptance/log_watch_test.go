@@ -103,3 +103,20 @@ func TestLogClockOfASlowStart(t *testing.T) {
 		}
 	}
 }
+
+// The rest of a log that is given up is no more than summed up.
+func TestLogThatIsGivenUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ServerLogName)
+	text := []byte("terminate called without an active exception\n")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w := newLogWatch(path, 4, func() int64 { return 0 }, func(ev engine.LogEvent, _ bool) { t.Errorf("told of %+v", ev) })
+	w.giveUp()
+	if err := w.drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, sum := w.totals(); sum != sumOf(text) {
+		t.Errorf("the sum is %s", sum)
+	}
+}
