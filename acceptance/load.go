@@ -206,6 +206,7 @@ func (l *life) lost(ctx context.Context, err error) {
 	x := &detect.Exchange{ID: -1, NPredict: 1, Err: err, Deadline: errors.Is(err, context.DeadlineExceeded)}
 	if told := new(unsound); errors.As(err, &told) {
 		x = told.exchange
+		l.keep("token-count", x.Answer.Raw)
 	} else if !x.Deadline {
 		l.awaitEnd(ctx)
 	}
