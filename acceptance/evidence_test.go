@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -47,5 +48,24 @@ func TestReopenOfNoLedger(t *testing.T) {
 		if _, _, err := reopenLedger(dir, fixedClock(), func(*record) error { return nil }); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
+	}
+}
+
+// A full disk is told of once, with what helps.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	p := fakePackage(t, "works")
+	w := newWalk(RunOptions{Plan: fakePlan(t, p, "", ""), Evidence: t.TempDir()}.withDefaults(), &resolved{Arms: make([]resolvedArm, 1)}, "test", nil)
+	if w.ledger, err = createLedger(w.o.Evidence, w.o.Now); err != nil {
+		t.Fatal(err)
+	}
+	w.ledger.f.Close()
+	w.ledger.f = full
+	_, err = w.finish(t.Context(), w.ledger.append(recordHost, hostRecord{When: "before"}))
+	if err == nil || strings.Count(err.Error(), "no space left") != 1 || !strings.HasSuffix(err.Error(), "free space and resume the run") {
+		t.Errorf("%v", err)
 	}
 }

@@ -195,9 +195,13 @@ func (l *ledger) size() (int64, error) {
 }
 
 // leave syncs and closes the file without a closing record: the run can go on.
+// A ledger that has failed has said so.
 func (l *ledger) leave() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	if l.err != nil {
+		return l.f.Close()
+	}
 	return errors.Join(l.flush(), l.f.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
@@ -274,6 +276,9 @@ func (w *walk) finish(ctx context.Context, trouble error) (*Verdict, error) {
 	}
 	if trouble != nil && !errors.Is(trouble, err) {
 		err = errors.Join(trouble, err)
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		err = fmt.Errorf("%w: free space and resume the run", err)
 	}
 	if err != nil {
 		return nil, err
