@@ -51,7 +51,12 @@ func watch(ctx context.Context, dir string, every, patience time.Duration, f fun
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
 		if err := w.read(); err != nil {
-			return fmt.Errorf("watch %s: %w", dir, err)
+			v, unjudged := JudgeDir(dir)
+			if running || unjudged != nil {
+				return fmt.Errorf("watch %s: %w", dir, err)
+			}
+			f(Status{Verdict: v}) // that the ledger is damaged
+			return nil
 		}
 		if held = held || running; running {
 			lost.Reset(patience)

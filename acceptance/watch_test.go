@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,5 +44,37 @@ func TestWatchOfNothing(t *testing.T) {
 	}
 	if held, err := isHeld(dir); held || err != nil {
 		t.Errorf("the folder is held after a run that was refused (%v)", err)
+	}
+}
+
+// A damaged ledger is watched to its verdict, which says that it is.
+func TestWatchOfDamage(t *testing.T) {
+	p := fakePackage(t, "works")
+	dir := filepath.Join(t.TempDir(), "evidence")
+	o := RunOptions{Plan: fakePlan(t, p, "", ""), Package: p, Evidence: dir}.withDefaults()
+	r, err := resolve(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := beginRun(o, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ledger.leave(); err != nil {
+		t.Fatal(err)
+	}
+	w.hold.Close()
+	f, err := os.OpenFile(filepath.Join(dir, LedgerName), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.WriteString("\n")
+	f.Close()
+	var last Status
+	if err := Watch(t.Context(), dir, time.Millisecond, func(s Status) { last = s }); err != nil {
+		t.Fatal(err)
+	}
+	if last.Verdict == nil || !strings.Contains(last.Verdict.Reason, "the ledger is damaged") {
+		t.Errorf("%+v", last.Verdict)
 	}
 }
