@@ -28,7 +28,7 @@ func TestSensorLost(t *testing.T) {
 			if tt.early {
 				behind(t, p, "rm "+sensor+"\nexec $FAKE \"$@\"")
 			}
-			plan := fakePlan(t, p, "", tt.key+"\nload: {duration: 1s, prompt_tokens: [24], n_predict: [20]}\n")
+			plan := fakePlan(t, p, "", tt.key+"\nload: {duration: 3s, prompt_tokens: [24], n_predict: [20]}\n")
 			v := soak(t, RunOptions{Plan: plan, Package: p, Root: root, Progress: func(s Progress) {
 				if s.Requests > 10 {
 					_ = os.Remove(sensor) // once it is gone, it is

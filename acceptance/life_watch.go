@@ -395,15 +395,12 @@ func growth(all []detect.Sample) *float64 {
 
 // loadOver ends what is measured of the load alone.
 func (l *life) loadOver(ctx context.Context) {
-	facts, g, w := readHostFacts(l.o.Root), l.plan.Gates, l.plan.Watchdogs
-	l.lacks("watchdogs.mem_available_gib", w.MemAvailableGiB > 0 && facts.MemAvailableGiB == nil)
-	l.lacks("watchdogs.gtt_growth_gib", w.GTTGrowthGiB > 0 && facts.GTTUsedGiB == nil)
-	l.sample(ctx, facts)
+	l.sample(ctx, readHostFacts(l.o.Root))
 	ms, ok := l.host.sensors.EvictedMS(l.server.Members())
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
 	l.host.loading = false
-	l.lacks("gates.evicted_ms", g.EvictedMS > 0 && l.host.evictedAt != nil && !ok)
+	l.lacks("gates.evicted_ms", l.plan.Gates.EvictedMS > 0 && l.host.evictedAt != nil && !ok)
 	if ok && l.host.evictedAt != nil {
 		delta := ms - *l.host.evictedAt
 		l.host.evicted = &delta
