@@ -236,3 +236,31 @@ func BenchmarkPrompt(b *testing.B) {
 		}
 	}
 }
+
+// Where tokens can only be counted before the load no prompt asks for it, and
+// none is longer than its length.
+func TestPromptsThatAreNotCounted(t *testing.T) {
+	for name, tokenize := range map[string]func(string) int{
+		"one a word":  func(s string) int { return 1 + len(strings.Fields(s)) },
+		"one a byte":  func(s string) int { return len(s) },
+		"an estimate": func(s string) int { return 1 + len(s)/4 },
+	} {
+		asked := 0
+		count := func(_ context.Context, s string) (int, error) { asked++; return tokenize(s), nil }
+		p := testPlan(t, "load: {requests: 10, prompt_tokens: [24, 300, 600]}")
+		m, err := newPrompter(t.Context(), p.Lives()[0], p.Sentinels, true, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := asked
+		for id := range 1000 {
+			pr, err := m.prompt(t.Context(), id)
+			if n := tokenize(pr.Text); err != nil || n > pr.Target || n < pr.Target/4 {
+				t.Fatalf("%s: prompt %d of %d tokens has %d, %v", name, id, pr.Target, n, err)
+			}
+		}
+		if asked != before {
+			t.Errorf("%s: asked %d times, then %d more", name, before, asked-before)
+		}
+	}
+}
