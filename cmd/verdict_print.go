@@ -28,7 +28,7 @@ func printVerdict(w io.Writer, v *acceptance.Verdict, dir string) error {
 		{"slots", fmt.Sprintf("all busy %.0f %% of the busy time, launches %s", 100*x.AllSlotsBusyShare, launches(x.LaunchesPerSlot))},
 	}
 	if n := x.Neighbour; n != nil {
-		rows = append(rows, []string{"neighbour", fmt.Sprintf("%s: %d %s in %s, %d failed, alive %.0f %% of the load", n.Kind, n.Units, n.Unit, plural(n.Runs, "whole run"), n.FailedRuns, 100*n.AliveShare)})
+		rows = append(rows, []string{"neighbour", fmt.Sprintf("%s: %d %s in %s, %d failed, alive %.0f %% of the load", n.Kind, n.Units, n.Unit, plural(n.Runs, "run"), n.FailedRuns, 100*n.AliveShare)})
 	}
 	rows = append(rows, []string{"rate at most", fmt.Sprintf("%.6f a server life, %.6f a request (%.6f if correlated by 0.1), %.6f in the worst length, %.6f on a slot's first task; each at 95 %%",
 		b.ArmUpper95, b.RequestUpper95, b.RequestUpper95ICC01, b.WorstBinUpper95, b.NeverUsedSlotUpper95)})
