@@ -126,8 +126,9 @@ type kernelRecord struct {
 	Ours string `json:"ours"` // "process": ours by pid; "device": a device that ours uses, no process named; "": somebody else's
 }
 
-// watchdogRecord: Reason is one of mem-available, temperature, gtt-growth,
-// life.
+// watchdogRecord: Reason is one of mem-available, temperature, gtt-growth, life,
+// and of those that no plan turns off: runner-paused (seconds),
+// server-log-unread, server-log and disk-free (GiB).
 type watchdogRecord struct {
 	Reason string  `json:"reason"`
 	Value  float64 `json:"value"`
