@@ -103,7 +103,7 @@ func TestTransientService(t *testing.T) {
 	if result, err := m.Stop(ctx, s.Name); err != nil || result != "done" {
 		t.Errorf("stop: %s, %v", result, err)
 	}
-	s.Name, s.Args = "onebit-test-fails.service", []string{"/bin/sh", "-c", "exit 6"}
+	s.Name, s.Args = "onebit-test-fails.service", []string{"/bin/sh", "-c", "sleep 0.3; exit 6"}
 	if err := m.StartTransientService(ctx, s); err != nil {
 		t.Fatal(err)
 	}
