@@ -117,6 +117,9 @@ func TestTransientService(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Fatal("the name of a service that failed is taken")
 	}
+	if _, err := m.Stop(ctx, s.Name); err != nil {
+		t.Error(err)
+	}
 	s.Name, s.Args = "onebit-test-none.service", []string{"/nothing/here"}
 	if err := m.StartTransientService(ctx, s); err == nil {
 		t.Error("a program that is not there was started")
