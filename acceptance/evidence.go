@@ -77,6 +77,12 @@ func isHeld(dir string) (bool, error) {
 	return false, f.Close()
 }
 
+// Running tells whether a run goes on in an evidence folder.
+func Running(dir string) bool {
+	held, err := isHeld(dir)
+	return err == nil && held
+}
+
 func lockFolder(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

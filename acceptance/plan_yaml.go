@@ -30,7 +30,7 @@ func plainYAML(err error, root *yaml.Node) string {
 	}
 	if m := yamlType().FindStringSubmatch(text); m != nil {
 		key := keyAt(root, m[1])
-		return fmt.Sprintf("line %s: %s%s is not of the right kind (%s)", m[1], key, strings.Trim(m[2], "`"), strings.TrimPrefix(m[3], "acceptance."))
+		return fmt.Sprintf("line %s: %s%s is not of the right kind: give %s", m[1], key, strings.Trim(m[2], "`"), kindInWords(m[3]))
 	}
 	if m := yamlQuoted().FindStringSubmatch(text); m != nil {
 		return "line " + m[1] + ": " + keyAt(root, m[1]) + strings.TrimPrefix(text, "line "+m[1]+": ")
@@ -87,4 +87,18 @@ func lineOf(root *yaml.Node, key string) string {
 		return ""
 	}
 	return fmt.Sprintf("line %d: ", line)
+}
+
+// kindInWords says what belongs where the decoder wanted one of our types.
+func kindInWords(of string) string {
+	words := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative", "float64": "a number",
+		"bool": "true or false", "string": "a text", "[]int": "a list of whole numbers, such as [24, 300]", "[]string": "a list of texts",
+		"map[string]string": "keys with a text each", "[]acceptance.Arm": "a list of arms, each with keys of its own",
+		"acceptance.Neighbour": "keys of its own, such as {kind: none}", "acceptance.Duration": "a duration such as 90s",
+	}
+	if word, ok := words[of]; ok {
+		return word
+	}
+	return "keys of its own"
 }

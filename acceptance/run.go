@@ -75,6 +75,21 @@ func Run(ctx context.Context, o RunOptions) (*Verdict, error) {
 	return v, nil
 }
 
+// Check finds what would keep Run from starting: what the plan asks of this
+// host, of its files and of the packages. It reads the models whole, and starts
+// nothing.
+func Check(ctx context.Context, o RunOptions) error {
+	o = o.withDefaults()
+	err := errors.Join(o.Plan.CheckHost(ctx, o.sensors()), o.Plan.checkDescriptors())
+	if err == nil {
+		_, err = resolve(ctx, o)
+	}
+	if err != nil {
+		return fmt.Errorf("soak %s: %w", o.Package.Name, err)
+	}
+	return nil
+}
+
 func (o RunOptions) withDefaults() RunOptions {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}

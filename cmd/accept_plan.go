@@ -46,6 +46,9 @@ and --tokens-per-second tell it.`,
 }
 
 func (a *app) runAcceptPlan(args []string, opts acceptPlanOptions) error {
+	if len(args) == 0 && opts.write != "" {
+		return usagef("--write %s: name the plan to copy, such as 1bit accept plan default --write %[1]s", opts.write)
+	}
 	if len(args) == 0 {
 		return a.listPlans()
 	}

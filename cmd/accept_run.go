@@ -74,12 +74,16 @@ func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptio
 	if dir == "" {
 		dir = filepath.Join(a.config.StateHome, "evidence", p.Name+"-"+a.now().UTC().Format("20060102T150405Z"))
 	}
-	if opts.detach {
-		return a.detachSoak(ctx, path, dir, p, baseline)
-	}
 	o, done := a.runOptions(ctx, dir, "soak "+p.Name)
 	defer done()
 	o.Plan, o.Package, o.Baseline = plan, p, baseline
+	if opts.detach {
+		if err := acceptance.Check(ctx, o); err != nil {
+			return err
+		}
+		done()
+		return a.detachSoak(ctx, path, dir, p, baseline)
+	}
 	v, err := acceptance.Run(ctx, o)
 	done()
 	if err != nil {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,13 @@ evidence itself is only read. A run writes both when it ends.`,
 func (a *app) showVerdict(v *acceptance.Verdict, dir string) error {
 	if err := a.show(v, func(w io.Writer) error { return printVerdict(w, v, dir) }); err != nil {
 		return err
+	}
+	switch {
+	case a.json():
+	case acceptance.Running(dir):
+		fmt.Fprintf(a.stderr, "note: the run still goes on, this is of what it has recorded so far: 1bit accept watch %s follows it\n", dir)
+	case v.Verdict == acceptance.Inconclusive && !v.Ledger.Closed:
+		fmt.Fprintf(a.stderr, "hint: 1bit accept resume %s goes on with it\n", dir)
 	}
 	return verdictStatus(v)
 }

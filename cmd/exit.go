@@ -76,7 +76,7 @@ var errorClasses = []errorClass{
 	{build.ErrDirty, exitRefused, "--allow-dirty makes a package that says so"},
 	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, commit what is dirty in it, fetch what its history lacks, or require less"},
 	{acceptance.ErrPlan, exitUsage, ""},
-	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet"},
+	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet; a run that was cut off goes on with 1bit accept resume"},
 	{acceptance.ErrRunning, exitBusy, "1bit accept watch follows it"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
 	{store.ErrNotInstalled, exitNotFound, "1bit pkg list shows what is installed"},

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/acceptance/report"
 	"github.com/1bit-systems/pkg/internal/ui"
 )
 
@@ -49,7 +52,16 @@ func printVerdict(w io.Writer, v *acceptance.Verdict, dir string) error {
 	for _, what := range v.NotTested {
 		rows = append(rows, []string{"not tested", what})
 	}
-	return ui.Table(w, append(rows, []string{"evidence", dir}))
+	rows = append(rows, []string{"evidence", dir})
+	if page := filepath.Join(dir, report.HTMLName); exists(page) {
+		rows = append(rows, []string{"report", page})
+	}
+	return ui.Table(w, rows)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // armRows are the arms in the columns of reproduction reports.
