@@ -10,7 +10,8 @@ import (
 	"github.com/1bit-systems/pkg/internal/testhost"
 )
 
-// A detached soak runs as a unit of its own, keeps what it starts in scopes, is followed by its folder, and leaves
+// A detached soak runs as a unit of its own, keeps what it starts in scopes, goes on after a kill, is followed by its
+// folder, and leaves
 // neither unit nor process behind.
 func TestDetachedSoak(t *testing.T) {
 	tools := requireTools(t)
@@ -55,6 +56,10 @@ for i in $(seq 100); do [ -d evidence/arms/0001 ] && break; sleep 0.1; done
 sleep 1
 echo "unit: $(systemctl --user is-active $unit)"
 echo "scopes: $(systemctl --user list-units --type=scope --no-legend --plain | grep -c 1bit)"
+systemctl --user kill -s KILL $unit
+for i in $(seq 50); do systemctl --user is-active -q $unit || break; sleep 0.1; done
+echo "killed: $(onebit accept verdict evidence 2>&1 >/dev/null || true)"
+onebit accept resume evidence --detach
 onebit accept watch evidence --every 200ms
 for i in $(seq 50); do systemctl --user is-active -q $unit || break; sleep 0.1; done
 echo "after: $(systemctl --user list-units --all --no-legend --plain '1bit-accept-*' | wc -l) units, $(pgrep -c -f "$home/data" || true) processes"`, "sh", inside)
@@ -62,7 +67,7 @@ echo "after: $(systemctl --user list-units --all --no-legend --plain '1bit-accep
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"runs as 1bit-accept-evidence.service", "/evidence\n", "unit: active", "verdict: pass: ", "after: 0 units, 0 processes",
+		"runs as 1bit-accept-evidence.service", "/evidence\n", "unit: active", "killed: hint: 1bit accept resume evidence goes on with it", "verdict: pass: ", "after: 0 units, 0 processes",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)

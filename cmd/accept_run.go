@@ -2,10 +2,7 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -82,7 +79,7 @@ func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptio
 			return err
 		}
 		done()
-		return a.detachSoak(ctx, path, dir, p, baseline)
+		return a.detachRun(ctx, path, dir, p, baseline)
 	}
 	v, err := acceptance.Run(ctx, o)
 	done()
@@ -143,83 +140,4 @@ func (a *app) showNewVerdict(v *acceptance.Verdict, dir string) error {
 		fmt.Fprintf(a.stderr, "note: no report was written: %v\n", err)
 	}
 	return a.showVerdict(v, dir)
-}
-
-// detachSoak runs the same command as a systemd service that outlives the session.
-func (a *app) detachSoak(ctx context.Context, plan, dir string, p, baseline *store.Package) error {
-	m, err := a.host().Connect(ctx)
-	if err != nil {
-		return fmt.Errorf("run the soak as a unit: %w", err)
-	}
-	defer m.Close()
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return fmt.Errorf("%w: %s is not empty", acceptance.ErrEvidence, dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("look at the evidence folder: %w", err)
-	}
-	s, dir, err := a.soakService(plan, dir, p, baseline)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { // so that it can be watched at once
-		return fmt.Errorf("make the evidence folder: %w", err)
-	}
-	if err := m.StartTransientService(ctx, s); err != nil {
-		return err
-	}
-	if user := a.getenv("USER"); m.Scope() == systemd.ScopeUser && user != "" && !systemd.Lingers("/", user) {
-		fmt.Fprintf(a.stderr, "note: %[1]s does not linger, so the soak ends with the last session of %[1]s: loginctl enable-linger %[1]s\n", user)
-	}
-	return a.show(map[string]string{"unit": s.Name, "evidence": dir},
-		say("the soak of %s runs as %s; its evidence is in\n%s", p.Name, s.Name, dir))
-}
-
-// soakService is this program with the same settings, all of them as flags, in a unit of its own.
-func (a *app) soakService(plan, dir string, p, baseline *store.Package) (s systemd.TransientService, evidence string, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return s, "", fmt.Errorf("find this program: %w", err)
-	}
-	if evidence, err = filepath.Abs(dir); err != nil {
-		return s, "", fmt.Errorf("find the evidence folder: %w", err)
-	}
-	if _, err := acceptance.ReadyPlan(plan); err != nil {
-		if plan, err = filepath.Abs(plan); err != nil {
-			return s, "", fmt.Errorf("find the plan: %w", err)
-		}
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		return s, "", fmt.Errorf("find the working folder: %w", err)
-	}
-	args := []string{self, "--quiet", "--scope", a.config.Scope, "--data-home", a.config.DataHome, "--state-home", a.config.StateHome,
-		"accept", "run", plan, "--package", p.Name, "--evidence", evidence}
-	if baseline != nil {
-		args = append(args, "--baseline", baseline.Name)
-	}
-	s = systemd.TransientService{
-		Name:        "1bit-accept-" + unitPart(filepath.Base(evidence)) + ".service",
-		Description: "soak of " + p.Name,
-		Args:        args,
-		Dir:         here,
-	}
-	for _, name := range []string{"PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR"} {
-		if value := a.getenv(name); value != "" {
-			s.Env = append(s.Env, name+"="+value)
-		}
-	}
-	return s, evidence, nil
-}
-
-// unitPart keeps of a text what the name of a unit may have.
-func unitPart(text string) string {
-	out := []byte(text)
-	for i, c := range out {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			out[i] = '-'
-		}
-	}
-	return string(out)
 }
