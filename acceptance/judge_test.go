@@ -50,8 +50,7 @@ func (l *lifeStory) beside(runs ...neighbourRecord) {
 }
 
 // Facts of a life and what they must be called: fault before invalid before out
-// of regime before clean. The numbers are those of a table that was agreed on
-// before; where a later ruling differs, the ruling is here.
+// of regime before clean.
 func TestClassificationOfOneLife(t *testing.T) {
 	nanLine := func(l *lifeStory) { l.find(detect.NaN); l.more = append(l.more, logged(engine.LogNaN, false)) }
 	tests := []struct {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,7 +95,7 @@ func TestGroupWithoutLeaderIsEnded(t *testing.T) {
 		fmt.Sscan(watcher, &pid)
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if strings.Contains(string(stat), fmt.Sprintf(" %d ", runner.Process.Pid)) {
-			if err := exec.Command("kill", "-KILL", fmt.Sprint(pid)).Run(); err != nil {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}

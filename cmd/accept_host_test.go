@@ -62,7 +62,7 @@ echo "killed: $(onebit accept verdict evidence 2>&1 >/dev/null || true)"
 onebit accept resume evidence --detach
 onebit accept watch evidence --every 200ms
 for i in $(seq 50); do systemctl --user is-active -q $unit || break; sleep 0.1; done
-echo "after: $(systemctl --user list-units --all --no-legend --plain '1bit-accept-*' | wc -l) units, $(pgrep -c -f "$home/data" || true) processes"`, "sh", inside)
+echo "after: $(systemctl --user list-units --all --no-legend --plain '1bit-accept-*' | wc -l) units, $(grep -l "$home/dat[a]" /proc/[0-9]*/cmdline 2>/dev/null | wc -l) processes"`, "sh", inside)
 	if err != nil {
 		t.Fatal(err)
 	}
