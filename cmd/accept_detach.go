@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/1bit-systems/pkg/acceptance"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -56,8 +57,38 @@ func (a *app) detachSoak(ctx context.Context, what, evidence string, args []stri
 	if user := a.getenv("USER"); m.Scope() == systemd.ScopeUser && user != "" && !systemd.Lingers("/", user) {
 		fmt.Fprintf(a.stderr, "note: %[1]s does not linger, so the soak ends with the last session of %[1]s: loginctl enable-linger %[1]s\n", user)
 	}
+	if !begun(ctx, evidence) {
+		fmt.Fprintf(a.stderr, "note: it has not begun within %s: systemctl%s status %s tells why\n", beginWithin, scopeFlag(m.Scope()), s.Name)
+	}
 	return a.show(map[string]string{"unit": s.Name, "evidence": evidence},
 		say("the soak of %s runs as %s; its evidence is in\n%s", what, s.Name, evidence))
+}
+
+// beginWithin is how long a detached soak may take until it holds its evidence folder.
+const beginWithin = 10 * time.Second
+
+// begun waits until a run goes on in a folder, so that it can be watched from then on.
+func begun(ctx context.Context, dir string) bool {
+	ctx, cancel := context.WithTimeout(ctx, beginWithin)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !acceptance.Running(dir) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+// scopeFlag is what systemctl needs to find a unit of a scope.
+func scopeFlag(s systemd.Scope) string {
+	if s == systemd.ScopeUser {
+		return " --user"
+	}
+	return ""
 }
 
 // soakService is this program with the same settings, all of them as flags, in a unit of its own.
