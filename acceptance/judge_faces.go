@@ -207,14 +207,3 @@ func (c *chances) least(t *faceTable) int {
 	}
 	return least
 }
-
-// with gives the names of the faces with a setting, sorted as detect does.
-func (t *faceTable) with(s detect.Setting) []string {
-	var names []string
-	for i, f := range t.infos {
-		if t.settings[i] == s {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}

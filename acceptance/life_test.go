@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/1bit-systems/pkg/acceptance/detect"
 	"github.com/1bit-systems/pkg/engine"
 )
 
@@ -129,23 +128,6 @@ func TestMemoryThatIsNotGivenBack(t *testing.T) {
 	state, err := judgeLife(w.plan.of(w.lives[0]), w.faces, filepath.Join(w.o.Evidence, LedgerName), 0, size)
 	if err != nil || state.State != stateInvalid || state.Reason != "invalid(teardown)" {
 		t.Errorf("%+v, %v", state, err)
-	}
-}
-
-func TestGrowth(t *testing.T) {
-	var ramp []detect.Sample
-	for i := range 100 {
-		mib := 100 + 2*float64(i)
-		if i < 20 {
-			mib = 10 * float64(i) // caches fill
-		}
-		ramp = append(ramp, detect.Sample{Requests: i, MiB: mib})
-	}
-	if slope := growth(ramp); slope == nil || *slope != 2 {
-		t.Errorf("slope %v, want 2 MiB a request", slope)
-	}
-	if slope := growth(ramp[:5]); slope != nil {
-		t.Errorf("5 samples give the slope %v", *slope)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/acceptance/detect"
-	"github.com/1bit-systems/pkg/acceptance/stats"
 	"github.com/1bit-systems/pkg/engine/gpu"
 )
 
@@ -370,27 +369,9 @@ func (l *life) measured(rec *endRecord) {
 	if n := len(h.memory); n > 0 {
 		rec.ServerMiB = &h.memory[n-1].MiB
 	}
-	rec.ServerMiBPerReq = growth(h.memory)
-}
-
-// growth is the slope of memory over requests once a fifth of them, which fill
-// caches, have been made; nil if there are too few samples to tell.
-func growth(all []detect.Sample) *float64 {
-	const most, fewest = 500, 8 // the slope takes time by the square
-	if len(all) == 0 {
-		return nil
+	if g := detect.GrowthPerRequest(h.memory); !math.IsNaN(g) {
+		rec.ServerMiBPerReq = &g
 	}
-	first, last := all[0].Requests, all[len(all)-1].Requests
-	var x, y []float64
-	for i, s := range all {
-		if s.Requests >= first+(last-first)/5 && i%(len(all)/most+1) == 0 {
-			x, y = append(x, float64(s.Requests)), append(y, s.MiB)
-		}
-	}
-	if slope := stats.TheilSen(x, y); len(x) >= fewest && !math.IsNaN(slope) {
-		return &slope
-	}
-	return nil
 }
 
 // loadOver ends what is measured of the load alone.

@@ -24,7 +24,3 @@ func (p *Placement) Add(ev LogEvent) {
 		p.NoGPU = true
 	}
 }
-
-// OnGPU tells whether any layer lies on a GPU. The argument parser's warning is
-// older than the backends' own report and loses against it.
-func (p Placement) OnGPU() bool { return p.Offloaded > 0 }

@@ -34,8 +34,8 @@ func TestPlacement(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got.OnGPU() != tt.onGPU {
-			t.Errorf("%s: on a GPU %v", name, got.OnGPU())
+		if onGPU := got.Offloaded > 0; onGPU != tt.onGPU {
+			t.Errorf("%s: on a GPU %v", name, onGPU)
 		}
 	}
 	var p Placement

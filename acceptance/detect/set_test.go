@@ -319,3 +319,21 @@ func TestExcerpts(t *testing.T) {
 		}
 	}
 }
+
+// What fills caches first is no growth, and a few samples tell none.
+func TestGrowthAfterTheWarmUp(t *testing.T) {
+	var ramp []Sample
+	for i := range 100 {
+		mib := 100 + 2*float64(i)
+		if i < 20 {
+			mib = 10 * float64(i) // caches fill
+		}
+		ramp = append(ramp, Sample{Requests: i, MiB: mib})
+	}
+	if g := GrowthPerRequest(ramp); g != 2 {
+		t.Errorf("slope %v, want 2 MiB a request", g)
+	}
+	if g := GrowthPerRequest(ramp[:5]); !math.IsNaN(g) {
+		t.Errorf("5 samples give the slope %v", g)
+	}
+}
