@@ -134,7 +134,15 @@ func (c *Client) conn(ctx context.Context, host string) (*conn, error) {
 
 // dial opens a connection. One to an address takes half of the processor time
 // of one to a name.
+//
+// The dialler would time out by the context's deadline a moment before the
+// context is over, and what has run out of time would look like a server that
+// cannot be reached: so only the end of the context ends it.
 func dial(ctx context.Context, host string) (net.Conn, error) {
+	over, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	ctx = over
 	d := net.Dialer{KeepAlive: -1} // the context bounds every wait
 	if address, err := netip.ParseAddrPort(host); err == nil {
 		c, err := d.DialTCP(ctx, "tcp", netip.AddrPort{}, address)

@@ -304,3 +304,21 @@ func TestBytesBehindTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A connection that its context's deadline catches has run out of time; it never
+// looks like a server that cannot be reached.
+func TestDeadlineWhileConnecting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for i := range 3000 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%60)*time.Microsecond)
+		_, _, err := (&Client{BaseURL: "http://" + l.Addr().String()}).exchange(ctx, "GET", "/health", nil, nil)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("try %d: %v", i, err)
+		}
+	}
+}
