@@ -68,7 +68,12 @@ func gttRoot(t *testing.T) (root string, set func(gib string)) {
 		t.Fatal(err)
 	}
 	set = func(bytes string) {
-		if err := os.WriteFile(filepath.Join(card, "mem_info_gtt_used"), []byte(bytes+"\n"), 0o644); err != nil {
+		// In one step: a sensor that is read while it is written would tell nothing.
+		file := filepath.Join(card, "mem_info_gtt_used")
+		if err := os.WriteFile(file+"~", []byte(bytes+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+"~", file); err != nil {
 			t.Fatal(err)
 		}
 	}
