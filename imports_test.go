@@ -17,7 +17,9 @@ const module = "github.com/1bit-systems/pkg"
 // product. Imports point downwards only. A folder that is not here may not exist.
 var mayImport = map[string][]string{
 	"cmd/1bit":             {"cmd"},
-	"cmd":                  {"fleet", "acceptance", "acceptance/report", "channels", "packager", "packager/build", "packager/store", "packager/version", "packager/linkage", "engine/source", "systemd", "engine", "internal"},
+	"cmd":                  {"fleet", "fleet/doctor", "fleet/incident", "engine/claim", "engine/gpu", "acceptance", "acceptance/report", "channels", "packager", "packager/build", "packager/store", "packager/version", "packager/linkage", "engine/source", "systemd", "engine", "internal"},
+	"fleet/doctor":         {"fleet", "engine", "engine/gpu", "engine/claim", "systemd", "packager", "packager/store", "packager/version", "packager/linkage", "internal"},
+	"fleet/incident":       {"fleet", "acceptance", "engine", "engine/gpu", "engine/claim", "systemd", "packager", "packager/store", "packager/version", "internal"},
 	"fleet":                {"engine", "systemd", "packager", "packager/store", "packager/version", "packager/linkage", "channels", "internal"},
 	"acceptance":           {"acceptance/detect", "acceptance/neighbour", "acceptance/stats", "acceptance/answers", "acceptance/load", "engine", "engine/gpu", "packager", "packager/store", "systemd", "internal"},
 	"acceptance/report":    {"acceptance", "internal"},
@@ -36,6 +38,7 @@ var mayImport = map[string][]string{
 	"systemd":              {"internal"},
 	"engine":               {"internal"},
 	"engine/gpu":           {"internal"},
+	"engine/claim":         {"engine", "engine/gpu", "internal"},
 	"internal/atomicfile":  {},
 	"internal/lazyregexp":  {},
 	"internal/ui":          {},
