@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager/store"
+)
+
+// look is what the checks look at, read once.
+type look struct {
+	Options
+
+	// services are those of every host that have anything to do with a package. The error says which managers could
+	// not be asked; the services of the others are there all the same.
+	services func() ([]service, error)
+	// packages are the installed ones of every host's stores, each once. The error says which stores could not be read.
+	packages func() ([]*store.Package, error)
+}
+
+// service is one service and the host that it belongs to.
+type service struct {
+	fleet.Inspection
+	host  *fleet.Host
+	where string // its unit; with whose it is, where it is not of the host that acts are for
+}
+
+func newLook(ctx context.Context, opts Options) *look {
+	l := &look{Options: opts}
+	l.services = sync.OnceValues(func() ([]service, error) { return l.readServices(ctx) })
+	l.packages = sync.OnceValues(func() ([]*store.Package, error) { return l.readPackages(ctx) })
+	return l
+}
+
+// path is a path of the machine below Root.
+func (l *look) path(parts ...string) string {
+	return filepath.Join(cmp.Or(l.Root, "/"), filepath.Join(parts...))
+}
+
+func (l *look) readServices(ctx context.Context) (all []service, err error) {
+	var unseen []error
+	for _, why := range l.Unseen {
+		unseen = append(unseen, errors.New(why))
+	}
+	found, errs := make([][]fleet.Inspection, len(l.Hosts)), make([]error, len(l.Hosts))
+	var group sync.WaitGroup
+	for i, h := range l.Hosts {
+		group.Go(func() { found[i], errs[i] = h.Inspect(ctx) })
+	}
+	group.Wait()
+	for i, h := range l.Hosts {
+		if errs[i] != nil {
+			unseen = append(unseen, errs[i])
+		}
+		for _, one := range found[i] {
+			s := service{Inspection: one, host: h, where: one.Unit}
+			if i > 0 {
+				s.where = fmt.Sprintf("%s (%s)", one.Unit, cmp.Or(one.User, string(one.Scope)))
+			}
+			all = append(all, s)
+		}
+	}
+	return all, errors.Join(unseen...)
+}
+
+func (l *look) readPackages(ctx context.Context) (all []*store.Package, err error) {
+	var unread []error
+	for _, h := range l.Hosts {
+		list, err := h.Store.List(ctx)
+		if err != nil {
+			unread = append(unread, err)
+		}
+		for _, p := range list {
+			if !slices.ContainsFunc(all, func(have *store.Package) bool { return have.Path == p.Path }) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, errors.Join(unread...)
+}
+
+// byFleet is the work of a check whose findings fleet makes, with the warnings that status shows.
+func byFleet(name string) func(ctx context.Context, l *look, add adder) error {
+	return func(_ context.Context, l *look, add adder) error {
+		services, err := l.services()
+		for _, s := range services {
+			for _, f := range s.Findings {
+				if f.Check == name {
+					add(cmp.Or(f.Where, s.where), f.Remedy, "%s", f.What)
+				}
+			}
+		}
+		return err
+	}
+}
