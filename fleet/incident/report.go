@@ -44,7 +44,10 @@ type Ending struct {
 	Cause      string     `json:"cause"`     // in words, with who did it where that is known: such as "the kernel's OOM killer (MemoryMax=64M)"
 	StartedAt  *time.Time `json:"started_at"`
 	UptimeS    *float64   `json:"uptime_seconds"`
+	LogUptimeS *float64   `json:"log_uptime_seconds"` // by the log's own clock
 	CPUS       *float64   `json:"cpu_seconds"`
+	Stopping   bool       `json:"stopping"` // a stop had been asked for
+	Child      bool       `json:"child"`    // the server died, not the main process
 	PID        int        `json:"pid"`
 	Invocation string     `json:"invocation"`
 }
@@ -132,11 +135,12 @@ type KernelLine struct {
 
 // Shape is what a run needs to be like this one.
 type Shape struct {
+	Entry        string            `json:"entry"` // of the package that is started: llama-server, or 1bit with serve
 	Model        string            `json:"model"`
 	Parallel     int               `json:"parallel"`
 	Context      int               `json:"context"` // tokens of all slots
 	KVUnified    bool              `json:"kv_unified"`
-	Flags        []string          `json:"flags"` // for llama-server, beside those above
+	Flags        []string          `json:"flags"` // for Entry, beside those above
 	Env          map[string]string `json:"env"`
 	PromptTokens []int             `json:"prompt_tokens"` // lengths seen, ascending, a few
 	NPredict     []int             `json:"n_predict"`
