@@ -93,10 +93,11 @@ func (v *view) describeAdoption(s *Service) {
 		}
 	}
 	if base, err := v.base(); err == nil && v.active.Act == actAdopt && !base.isZero() && !base.same(v.active.Package) {
-		s.warn("it was adopted with %s, and the link in its own lines leads to %s now, which has no effect: to take that up, 1bit pkg switch %s %s",
-			v.active.Package.Name, base.Name, s.Unit, base.Name)
+		s.find("adoption-drift", fmt.Sprintf("to take that up, 1bit pkg switch %s %s", s.Unit, base.Name),
+			"it was adopted with %s, and the link in its own lines leads to %s now, which has no effect", v.active.Package.Name, base.Name)
 	}
 	for _, what := range v.drift(lines) {
-		s.warn("it was adopted, and since then %s, which has no effect: to take it over, 1bit pkg unadopt %s, then adopt it again", what, s.Unit)
+		s.find("adoption-drift", fmt.Sprintf("to take it over, 1bit pkg unadopt %s, then adopt it again", s.Unit),
+			"it was adopted, and since then %s, which has no effect", what)
 	}
 }

@@ -34,7 +34,8 @@ type look struct {
 	open   map[string]bool // units with an act that was cut off
 	boot   time.Time
 	scan   *scan
-	unseen int // services whose processes are another user's, and of which nothing else tells
+	whole  bool // the manager is asked for all of a service of ours, also where its files tell enough for status
+	unseen int  // services whose processes are another user's, and of which nothing else tells
 }
 
 // look reads what holds for all services.
@@ -141,7 +142,7 @@ func (h *Host) processesOf(pids []int, boot time.Time) []procInfo {
 
 // found is what a look finds of one service: a service of ours or a look-alike, or neither.
 type found struct {
-	service   *Service
+	service   *Inspection
 	lookalike *Lookalike
 }
 
@@ -160,7 +161,7 @@ func (l *look) all(ctx context.Context) ([]found, error) {
 			case gctx.Err() != nil:
 				return gctx.Err()
 			case l.h.exists(name):
-				out[i].service = l.unread(name, err)
+				out[i].service = inspection(l.unread(name, err), nil)
 			default:
 				l.h.log().Warn("service not read", "unit", name, "error", err)
 			}
@@ -188,7 +189,7 @@ func (l *look) unread(name string, err error) *Service {
 		Unit: name, Scope: l.h.Scope, User: l.h.Owner, Health: HealthUnknown,
 		State: fmt.Sprintf("%s (%s)", or(listed.ActiveState, "inactive"), or(listed.SubState, "dead")),
 	}
-	s.warn("it cannot be read: %v", err)
+	s.find("unit-file", "", "it cannot be read: %v", err)
 	return s
 }
 
@@ -204,7 +205,7 @@ func (l *look) one(ctx context.Context, name string) (found, error) {
 		if err != nil {
 			s = l.unread(name, err)
 		}
-		return found{service: s}, nil
+		return found{service: inspection(s, nil)}, nil
 	}
 	if err != nil {
 		return found{}, err
@@ -218,8 +219,8 @@ func (l *look) one(ctx context.Context, name string) (found, error) {
 	live := liveOf(procs, v.loaded.MainPID, v.place, v.armed.keys())
 	if l.h.concerns(v, live) {
 		s := l.h.present(ctx, v, live, procs, "")
-		s.Warnings = append(notes, s.Warnings...)
-		return found{service: s}, nil
+		s.precede(notes)
+		return found{service: inspection(s, v)}, nil
 	}
 	return found{lookalike: l.h.lookalike(v, procs)}, nil
 }
@@ -236,7 +237,7 @@ func (h *Host) concerns(v *view, live *Live) bool {
 // view reads a unit, as far as that can be from its files.
 func (l *look) view(ctx context.Context, name string) (*view, error) {
 	listed := l.listed(name)
-	if u, same := l.files.Unit(listed, l.since); same && (listed.LoadState == "loaded" || listed.LoadState == "") {
+	if u, same := l.files.Unit(listed, l.since); same && !l.whole && (listed.LoadState == "loaded" || listed.LoadState == "") {
 		v, same, err := l.sameView(ctx, u)
 		if same || err != nil {
 			return v, err

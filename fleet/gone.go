@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +23,12 @@ func (h *Host) gone(name string, procs []procInfo, pl *place) (*Service, error) 
 	}
 	s.State, s.Live = StateGone, live
 	if live != nil {
-		s.warn("its unit file is gone and its processes still run: put the file back, or stop it with: systemctl %sstop %s", h.managerFlag(), name)
+		s.find("unit-gone", fmt.Sprintf("put the file back, or stop it with: systemctl %sstop %s", h.managerFlag(), name),
+			"its unit file is gone and its processes still run")
 	}
 	if h.exists(name) {
-		s.warn("its unit file is gone and what this program wrote for it remains in %s: put the file back, or remove what remains with: 1bit pkg unswitch %s",
-			h.dropInDir(name), name)
+		s.find("unit-gone", "put the file back, or remove what remains with: 1bit pkg unswitch "+name,
+			"its unit file is gone and what this program wrote for it remains in %s", h.dropInDir(name))
 	}
 	return s, nil
 }

@@ -119,11 +119,12 @@ func (h *Host) describeHold(unit string, s *Service) {
 	o, err := h.hold(unit)
 	switch {
 	case err != nil:
-		s.warn("%v", err)
+		s.find("hold", "", "%v", err)
 		s.Held = &Hold{Reason: "its hold cannot be read"}
 	case o == nil:
 	case o.expired(h.Now()):
-		s.warn("its hold expired at %s and has no force (%s): 1bit pkg unhold %s removes it", o.Until.Format(time.RFC3339), o.Reason, unit)
+		s.find("hold", fmt.Sprintf("1bit pkg unhold %s removes it", unit),
+			"its hold expired at %s and has no force (%s)", o.Until.Format(time.RFC3339), o.Reason)
 	default:
 		s.Held = &Hold{Reason: o.Reason, By: o.By, At: o.At}
 		if !o.Until.IsZero() {

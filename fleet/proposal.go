@@ -151,7 +151,7 @@ func (p *Proposed) of(scope systemd.Scope, unit string, pkg PackageRef) error {
 func (h *Host) describeProposal(unit string, s *Service, pl *place) {
 	p, err := h.proposal(unit)
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // another account's state is its own matter
-		s.warn("%v", err)
+		s.find("proposal", "", "%v", err)
 	}
 	if p == nil {
 		return
@@ -162,13 +162,14 @@ func (h *Host) describeProposal(unit string, s *Service, pl *place) {
 		switch {
 		case pkg == nil:
 		case pkg.Digest != p.Digest:
-			s.warn("%s is proposed with another digest (%s) than the installed one has (%s): it cannot be taken", p.Package, p.Digest, pkg.Digest)
+			s.find("proposal", "withdraw it: 1bit pkg propose "+unit+" --withdraw",
+				"%s is proposed with another digest (%s) than the installed one has (%s): it cannot be taken", p.Package, p.Digest, pkg.Digest)
 			return
 		default:
 			return
 		}
 	}
-	s.warn("%s is proposed and not installed", p.Package)
+	s.find("proposal", "install it, or withdraw the proposal: 1bit pkg propose "+unit+" --withdraw", "%s is proposed and not installed", p.Package)
 }
 
 // usesProposals adds the packages that are proposed for services: in the state of this scope, and for the system in

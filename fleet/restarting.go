@@ -20,9 +20,9 @@ func (h *Host) describeEnd(v *view, s *Service) {
 	}
 	switch {
 	case restarting(u):
-		s.warn("it does not stay up: %s; %s and will once more: %s", why, again, h.wayBack(v))
+		s.find("failing", h.wayBack(v), "it does not stay up: %s; %s and will once more", why, again)
 	case u.ActiveState == "failed":
-		s.warn("it has failed and is down: %s; %s: %s", why, again, h.wayBack(v))
+		s.find("failing", h.wayBack(v), "it has failed and is down: %s; %s", why, again)
 	}
 }
 

@@ -31,6 +31,8 @@ type Service struct {
 	RolledBack string `json:"rolled_back"` // the package that the last act rolled back from, else ""
 
 	Adopted []AdoptedLine `json:"adopted"` // the lines of the unit's own files that adopt took over
+
+	findings []Finding // what Warnings are the texts of
 }
 
 // Setting is one part of a binding: a variable, or a word of ExecStart or WorkingDirectory, that points into a package.

@@ -29,6 +29,12 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 		}
 		return survey.Services, nil
 	}
+	inspected, err := h.inspect(ctx, units)
+	return services(inspected), err
+}
+
+// inspect looks at the named units.
+func (h *Host) inspect(ctx context.Context, units []string) ([]Inspection, error) {
 	m, err := h.Connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the services: %w", err)
@@ -38,7 +44,7 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the services: %w", err)
 	}
-	pl, out := h.place(), make([]*Service, len(units))
+	pl, out := h.place(), make([]*Inspection, len(units))
 	if pl.inherited, err = m.Environment(ctx); err != nil {
 		return nil, fmt.Errorf("read the services: %w", err)
 	}
@@ -55,16 +61,16 @@ func (h *Host) Status(ctx context.Context, units ...string) ([]Service, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var services []Service
-	for _, s := range out {
-		if !slices.ContainsFunc(services, func(have Service) bool { return have.Unit == s.Unit }) { // two names of one
-			services = append(services, *s)
+	var inspected []Inspection
+	for _, one := range out {
+		if !slices.ContainsFunc(inspected, func(have Inspection) bool { return have.Unit == one.Unit }) { // two names of one
+			inspected = append(inspected, *one)
 		}
 	}
-	return services, nil
+	return inspected, nil
 }
 
-func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *place, specs systemd.Specifiers) (*Service, error) {
+func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *place, specs systemd.Specifiers) (*Inspection, error) {
 	full, err := h.serviceName(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -73,7 +79,7 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 	if errors.Is(err, systemd.ErrNoUnit) {
 		pids, _ := systemd.ProcessesByService(h.proc(), h.cgroup(), m.ControlGroup())
 		if s, err := h.gone(full, h.processesOf(pids[full], bootTime(h.proc())), pl); s != nil || err != nil {
-			return s, err
+			return inspection(s, nil), err
 		}
 	}
 	if err != nil {
@@ -90,15 +96,15 @@ func (h *Host) status(ctx context.Context, m *systemd.Manager, unit string, pl *
 		return nil, err
 	}
 	s := h.present(ctx, v, live, procs, "")
-	s.Warnings = append(notes, s.Warnings...)
+	s.precede(notes)
 	if !h.concerns(v, live) {
 		if l := h.lookalike(v, procs); l != nil {
-			s.warn("it looks like an engine and runs no package: %s; %s", l.Why, l.Hint)
+			s.find("lookalike", l.Hint, "it looks like an engine and runs no package (%s)", l.Why)
 		} else {
-			s.warn("it has nothing to do with a package")
+			s.find("", "", "it has nothing to do with a package")
 		}
 	}
-	return s, nil
+	return inspection(s, v), nil
 }
 
 // settle finishes or undoes what an earlier command left of a unit, unless another one is at work on it or the unit
@@ -176,7 +182,7 @@ func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInf
 	s.Binding = append(s.Binding, v.words()...)
 	if what := v.unloaded(armed, disk); what != "" {
 		s.OnDisk = armedOf(disk)
-		s.warn("%s", what)
+		s.find("not-loaded", fmt.Sprintf("see that this is meant, then: systemctl%s daemon-reload", h.userFlag()), "%s", what)
 	}
 	h.describeOurs(v, s)
 	h.describeHold(u.ID, s)
@@ -205,10 +211,6 @@ func armedOf(p PackageRef) *Armed {
 	return &Armed{p.Name, p.Digest, p.Path}
 }
 
-func (s *Service) warn(format string, args ...any) {
-	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
-}
-
 // pending tells whether a restart would change what runs.
 func pending(u *systemd.Unit, live *Live, armed PackageRef) bool {
 	if live == nil || live.Main == nil && live.Child == nil || live.Unreadable || u.ActiveState == "inactive" || u.ActiveState == "failed" {
@@ -229,7 +231,7 @@ func (h *Host) describeOurs(v *view, s *Service) {
 	}
 	for _, err := range []error{v.activeErr, v.activeEdited, v.prevErr, v.prevEdited} {
 		if err != nil {
-			s.warn("%v", err)
+			s.find("own-file", "", "%v", err)
 		}
 	}
 	d := v.active
@@ -245,7 +247,7 @@ func (h *Host) describeOurs(v *view, s *Service) {
 	}
 	if key, a, ok := winner(v.settings, v.path, d); ok {
 		s.OverriddenBy = &Place{File: a.File, Line: a.Line, Value: a.Value, Setting: key, Of: v.of(a.File)}
-		s.warn("something wins over our drop-in: %s", describe(key, a))
+		s.add(Finding{Check: "overridden", Where: at(a.File, a.Line), What: "something wins over our drop-in: " + describe(key, a)})
 	}
 	s.Shadowed = shadowed(v.settings, v.path, d)
 	v.describeAdoption(s)
@@ -253,9 +255,12 @@ func (h *Host) describeOurs(v *view, s *Service) {
 		s.Shadowed[i].Of = v.of(s.Shadowed[i].File)
 	}
 	if d.Rollback == rollbackExchange && !d.rolledBack() && v.rollbackFile() == nil {
-		s.warn("%s is missing or not of this switch: a rollback has to write it and needs space", prevName)
+		s.find("own-file", "", "%s is missing or not of this switch: a rollback has to write it and needs space", prevName)
 	}
 }
+
+// nanContinue has the guard against NaN log and go on.
+const nanContinue = "GGML_HRX_NAN_CONTINUE"
 
 // warnings adds what would surprise the owner.
 func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
@@ -263,46 +268,49 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	h.describeEnd(v, s)
 	switch {
 	case s.RestartPending && u.Restart != "no" && u.Restart != "":
-		s.warn("a restart is pending and the unit says Restart=%s: a crash of the main process would start %s, with nobody's consent",
+		s.find("restart-pending", "", "a restart is pending and the unit says Restart=%s: a crash of the main process would start %s, with nobody's consent",
 			u.Restart, orNothing(armed.Name))
 	case s.RestartPending:
-		s.warn("a restart is pending and the unit says Restart=no: a crash would leave it stopped, and start nothing")
+		s.find("restart-pending", "", "a restart is pending and the unit says Restart=no: a crash would leave it stopped, and start nothing")
 	}
 	if names := v.named(); len(names) > 1 {
-		s.warn("its variables and its command point into several packages: %s", strings.Join(names, ", "))
+		s.find("mixed-package", "", "its variables and its command point into several packages: %s", strings.Join(names, ", "))
 	}
 	if !v.astray.isZero() {
-		s.warn("%s, though %s names %s: the next start runs no package; %s", v.astray, v.armed.namer(v.place), v.armed.pkg(v.place).Name, v.astray.remedy())
+		s.find("stray", v.astray.remedy(), "%s, though %s names %s: the next start runs no package", v.astray, v.armed.namer(v.place), v.armed.pkg(v.place).Name)
 	}
 	if what, bound := boundCommand(u, v.place); bound {
-		s.warn("ExecStart= names a package itself (%s): a switch is refused until a variable names it: 1bit pkg adopt %s", what, u.ID)
+		s.find("bound-command", "1bit pkg adopt "+u.ID, "ExecStart= names a package itself (%s): a switch is refused until a variable names it", what)
 	}
-	if _, on := v.environment()["GGML_HRX_NAN_CONTINUE"]; on {
-		s.warn("GGML_HRX_NAN_CONTINUE is set: it is for soaks only")
+	if _, on := v.environment()[nanContinue]; on {
+		f := Finding{Check: "nan-continue", What: nanContinue + " is set: it is for soaks only"}
+		if from, ok := v.settings.Environment()[nanContinue]; ok {
+			f.Where = at(from.File, from.Line)
+			f.Remedy = "take it out of " + f.Where
+		}
+		s.add(f)
 	}
 	if l := s.Live; l != nil {
 		if l.Unreadable {
-			s.warn("some of its processes cannot be read: what they run from is not known")
+			s.find("", "", "some of its processes cannot be read: what they run from is not known")
 		}
 		if l.Main != nil && l.Child != nil && l.Main.Package != l.Child.Package && l.Child.Package != "" {
-			s.warn("the main process runs from %s and its server from %s", orNothing(l.Main.Package), l.Child.Package)
+			s.find("mixed-package", "", "the main process runs from %s and its server from %s", orNothing(l.Main.Package), l.Child.Package)
 		}
 		for _, p := range l.others {
-			s.warn("process %d runs from %s too", p.PID, p.Package)
+			s.find("mixed-package", "", "process %d runs from %s too", p.PID, p.Package)
 		}
 		for _, p := range []*Process{l.Main, l.Child} {
 			if p != nil && p.outside {
-				s.warn("process %d is %s, which lies in no package", p.PID, p.Path)
+				s.find("stray", "", "process %d is %s, which lies in no package", p.PID, p.Path)
 			}
 			if p != nil && p.deleted {
-				s.warn("process %d runs from %s, which is no longer there", p.PID, p.Path)
+				s.find("package-gone", "", "process %d runs from %s, which is no longer there", p.PID, p.Path)
 			}
 		}
 	}
 	h.warnPackage(v, s, armed)
-	for _, f := range h.surprises(v) {
-		s.warn("%s: %s", f.What, f.Remedy)
-	}
+	h.surprises(v, s)
 }
 
 // warnPackage says what is wrong with the armed package.
@@ -314,15 +322,15 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	_, err := os.Stat(armed.Path)
 	switch {
 	case pkg == nil && absent(err):
-		s.warn("%s is not there, and its next start fails: install the package again, or switch or roll back to one that is installed", armed.Path)
+		s.find("package-missing", "install the package again, or switch or roll back to one that is installed", "%s is not there, and its next start fails", armed.Path)
 	case pkg == nil:
-		s.warn("%s is no installed package: %s", armed.Path, h.takeIn(armed.Path))
+		s.find("package-missing", h.takeIn(armed.Path), "%s is no installed package", armed.Path)
 	case pkg.State != store.StateOK:
-		s.warn("%s is %s: %s", pkg.Name, pkg.State, or(pkg.Detail, "verify it"))
+		s.find("package-state", "1bit pkg verify "+pkg.Name+" tells what, an installation of another name replaces it", "%s is %s: %s", pkg.Name, pkg.State, pkg.Detail)
 	}
 	if v.active != nil && v.active.Package.Name == armed.Name && v.active.Package.Digest != "" && armed.Digest != "" &&
 		v.active.Package.Digest != armed.Digest {
-		s.warn("%s is not the package that was switched to: its digest is %s and was %s", armed.Name, armed.Digest, v.active.Package.Digest)
+		s.find("package-state", "", "%s is not the package that was switched to: its digest is %s and was %s", armed.Name, armed.Digest, v.active.Package.Digest)
 	}
 }
 
@@ -332,6 +340,6 @@ func (h *Host) offline(unit string) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.warn("no manager answers: what is loaded and what runs is not known")
+	s.find("", "", "no manager answers: what is loaded and what runs is not known")
 	return s, nil
 }

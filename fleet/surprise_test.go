@@ -55,8 +55,10 @@ func TestSurprises(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out []string
-		for _, f := range h.surprises(&view{loaded: u, disk: disk, settings: settings}) {
-			if f.Unit != unit || f.Remedy == "" {
+		s := &Service{Unit: unit}
+		h.surprises(&view{loaded: u, disk: disk, settings: settings}, s)
+		for _, f := range s.findings {
+			if f.Unit != unit || f.Remedy == "" || f.Check == "" {
 				t.Errorf("finding %+v", f)
 			}
 			out = append(out, f.What+": "+f.Remedy)

@@ -21,6 +21,15 @@ type Survey struct {
 // earlier command left half done is finished or undone first, unless another command is at work on that unit. The
 // error wraps [systemd.ErrNoBus] where no manager answers.
 func (h *Host) Survey(ctx context.Context) (*Survey, error) {
+	x, err := h.examine(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Survey{Services: services(x.Services), Lookalikes: x.Lookalikes, Notes: x.Notes}, nil
+}
+
+// examine is the look of Survey and of Examine; whole asks the manager for all of every service of ours.
+func (h *Host) examine(ctx context.Context, whole bool) (*Examination, error) {
 	m, err := h.Connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for services that run a package: %w", err)
@@ -30,24 +39,25 @@ func (h *Host) Survey(ctx context.Context) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for services that run a package: %w", err)
 	}
+	l.whole = whole
 	all, err := l.all(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for services that run a package: %w", err)
 	}
-	s, hidden := &Survey{}, l.unseen
+	x := &Examination{}
 	for _, one := range all {
 		switch {
 		case one.service != nil:
-			s.Services = append(s.Services, *one.service)
+			x.Services = append(x.Services, *one.service)
 		case one.lookalike != nil:
-			s.Lookalikes = append(s.Lookalikes, *one.lookalike)
+			x.Lookalikes = append(x.Lookalikes, *one.lookalike)
 		}
 	}
-	if hidden > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("unreadable: the processes of %d services of the %s belong to other users; one whose files name no package may run from one all the same",
-			hidden, h.whose()))
+	if l.unseen > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("unreadable: the processes of %d services of the %s belong to other users; one whose files name no package may run from one all the same",
+			l.unseen, h.whose()))
 	}
-	return s, nil
+	return x, nil
 }
 
 // whose names the manager in a sentence.
@@ -73,7 +83,7 @@ func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
 				surveys[i], errs[i] = h.Survey(ctx)
 				return
 			}
-			surveys[i], errs[i] = h.surveyWithin(ctx, foreignWait)
+			surveys[i], errs[i] = within(ctx, foreignWait, h.Survey)
 		})
 	}
 	group.Wait()
@@ -100,29 +110,30 @@ func SurveyAll(ctx context.Context, hosts ...*Host) (*Survey, error) {
 // foreignWait is how long a look at the services of somebody else may take. A busy manager is given 25 s to answer at all.
 const foreignWait = 30 * time.Second
 
-// surveyWithin is Survey, which is left to itself when it takes longer: what is sent to a manager that reads nothing
-// cannot be taken back.
-func (h *Host) surveyWithin(ctx context.Context, limit time.Duration) (*Survey, error) {
+// within is a look that is left to itself when it takes longer: what is sent to a manager that reads nothing cannot be
+// taken back.
+func within[T any](ctx context.Context, limit time.Duration, look func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it does not answer within %v", limit))
 	type answer struct {
-		survey *Survey
-		err    error
+		seen T
+		err  error
 	}
 	done := make(chan answer, 1)
 	go func() {
 		defer cancel()
-		survey, err := h.Survey(ctx)
-		done <- answer{survey, err}
+		seen, err := look(ctx)
+		done <- answer{seen, err}
 	}()
 	select {
 	case a := <-done:
-		return a.survey, a.err
+		return a.seen, a.err
 	case <-ctx.Done():
 	}
 	select {
 	case a := <-done: // it ended by itself
-		return a.survey, a.err
+		return a.seen, a.err
 	default:
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }

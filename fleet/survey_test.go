@@ -15,7 +15,7 @@ func TestSurveyOfHostile(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
 	hangs := &Host{Owner: "eve", Connect: func(context.Context) (*systemd.Manager, error) { <-end; return nil, systemd.ErrNoBus }}
-	if s, err := hangs.surveyWithin(t.Context(), time.Millisecond); s != nil || err == nil || !strings.Contains(err.Error(), "within 1ms") {
+	if s, err := within(t.Context(), time.Millisecond, hangs.Survey); s != nil || err == nil || !strings.Contains(err.Error(), "within 1ms") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	odd := errors.New("it talks nonsense")
