@@ -112,7 +112,7 @@ func TestProcesses(t *testing.T) {
 	s := Sensors{Root: root, SMI: script(t, root, "nvidia-smi", fakeSMI)}
 	started := time.Unix(1700000002, 500_000_000)
 	want := []Process{
-		{5100, started, "/lib/ld.so llama-server --api-key … --token=… -m x.gguf", []string{"0000:c4:00.0"}, p(int64(8<<20 + 512<<10))},
+		{5100, started, "/lib/ld.so llama-server --api-key (masked) --token=(masked) -m x.gguf", []string{"0000:c4:00.0"}, p(int64(8<<20 + 512<<10))},
 		{5200, started, "python3 train.py", []string{"0000:c1:00.0"}, p(int64(600 << 20))},
 		{5300, started, "worker", nil, nil},
 		{PID: 90001, Devices: []string{"0000:c1:00.0"}},

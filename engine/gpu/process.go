@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/secret"
 )
 
 // A Process has a GPU open.
@@ -122,32 +124,15 @@ func (s Sensors) startTime(pid int, boot time.Time) time.Time {
 	return boot.Add(time.Duration(ticks) * (time.Second / perSecond))
 }
 
-// command is the command line, or the name of a process that has none. Words that follow an option such as --api-key
-// are hidden: an inventory is kept as evidence and shown to others.
+// command is the command line, or the name of a process that has none. Secrets are hidden: an inventory is kept as
+// evidence and shown to others.
 func (s Sensors) command(pid int) string {
 	dir := s.path("proc", strconv.Itoa(pid))
 	line := strings.Trim(readText(filepath.Join(dir, "cmdline")), "\x00")
 	if line == "" {
 		return strings.TrimSpace(readText(filepath.Join(dir, "comm")))
 	}
-	words := strings.Split(line, "\x00")
-	hide := false
-	for i, word := range words {
-		if hide {
-			words[i] = "…"
-		}
-		option, value, assigned := strings.Cut(word, "=")
-		hide = secret(option) && !assigned
-		if secret(option) && value != "" {
-			words[i] = option + "=…"
-		}
-	}
 	const most = 200
-	text := strings.ToValidUTF8(strings.Join(words, " "), "?")
+	text := strings.ToValidUTF8(strings.Join(secret.Words(strings.Split(line, "\x00")), " "), "?")
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
-}
-
-func secret(option string) bool {
-	option = strings.ToLower(option)
-	return strings.HasPrefix(option, "-") && slices.ContainsFunc([]string{"key", "token", "pass", "secret"}, func(w string) bool { return strings.Contains(option, w) })
 }

@@ -1,0 +1,118 @@
+package secret
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestText(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"Environment=HF_TOKEN=abcdef", "Environment=HF_TOKEN=(masked)"},
+		{`Environment="API_KEY=two words" A=b`, `Environment="API_KEY=(masked)" A=b`},
+		{`Environment='API_KEY=it"s' A=b`, `Environment='API_KEY=(masked)' A=b`},
+		{"Environment=\"API_KEY=two \\\n words\" A=b", `Environment="API_KEY=(masked)" A=b`},
+		{`Environment=API_KEY=two\ words A=b`, `Environment=API_KEY=(masked) A=b`},
+		{`Environment=API_KEY="two words" A=b`, `Environment=API_KEY="(masked)" A=b`},
+		{"Environment=\"API_KEY=never closed\nRestart=always", "Environment=\"API_KEY=(masked)\nRestart=always"},
+		{"ExecStart=llama-server --api-key xyzzy --port 1", "ExecStart=llama-server --api-key (masked) --port 1"},
+		{"ExecStart=llama-server --api-key \\\n  xyzzy --port 1", "ExecStart=llama-server --api-key \\\n  (masked) --port 1"},
+		{`ExecStart=llama-server --api-key "xy zzy" --port 1`, `ExecStart=llama-server --api-key "(masked)" --port 1`},
+		{`ExecStart="llama-server" "--api-key" "xyzzy"`, `ExecStart="llama-server" "--api-key" "(masked)"`},
+		{"--api-key=xyzzy", "--api-key=(masked)"},
+		{"SetCredential=cert:private", "SetCredential=(masked)"},
+		{`{"api_key": "xyzzy", "n": 1}`, `{"api_key": "(masked)", "n": 1}`},
+		{`{'password':'xy,zzy'}`, `{'password':'(masked)'}`},
+		{"Authorization: Bearer abcdef and more", "Authorization: (masked)"},
+		{`curl -H "Authorization: Basic dXNlcg==" http://x`, `curl -H "Authorization: (masked)" http://x`},
+		{"Cookie: a=b; c=d", "Cookie: (masked)"},
+		{"X-Api-Key: abcdef rest", "X-Api-Key: (masked) rest"},
+		{"got bearer abcdef12 here", "got bearer (masked) here"},
+		{"GET https://me:p@ss@host/x?api_key=abc&n=1", "GET https://me:(masked)@host/x?api_key=(masked)&n=1"},
+		{"clone https://0123abcd@github.com/a/b", "clone https://(masked)@github.com/a/b"},
+		{"clone ssh://git@github.com/a/b", "clone ssh://git@github.com/a/b"},
+		{"sent ghp_0123456789abcdefABCD to it", "sent (masked) to it"},
+		{"-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "(masked)\nnext"},
+		{"(token=abcdef)", "(token=(masked))"},
+		// What an engine writes is no secret.
+		{"slot      release: id 3 | task 187 | stop processing: n_tokens = 262", "same"},
+		{"print_info: EOS token        = 151645 '<|im_end|>'", "same"},
+		{"prompt eval time = 210.74 ms / 175 tokens (830.42 tok/s)", "same"},
+		{"HRX returned NaN logits: count=151936 of 151936, index range [0..151935], contiguous=yes, continuing=no", "same"},
+		{"llama_model_loader: - kv 20: tokenizer.ggml.model str = gpt2", "same"},
+		{"--max-tokens 32 --cache-type-k f16", "same"},
+		{"http://127.0.0.1:8080/v1", "same"},
+		{"", "same"},
+	} {
+		want := test.want
+		if want == "same" {
+			want = test.in
+		}
+		got := Text(test.in)
+		if got != want {
+			t.Errorf("Text(%q) =\n%q, want\n%q", test.in, got, want)
+		}
+		if again := Text(got); again != got {
+			t.Errorf("Text of its own answer %q is %q", got, again)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for _, name := range []string{
+		"HF_TOKEN", "hftoken", "--api-key", "apiKey", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "db-pass",
+		"MYSQL_PWD", "authToken", "Proxy-Authorization", "Set-Cookie", "GH_PAT", "CREDENTIALS_FILE", "ssl.key", "TOKENS",
+	} {
+		if !Named(name) {
+			t.Errorf("%s names no secret", name)
+		}
+	}
+	for _, name := range []string{
+		"ONEBIT_LLAMA_SERVER", "HSA_USERPTR_FOR_PAGED_MEM", "--parallel", "-m", "TOKENIZERS_PARALLELISM", "KEEPALIVE",
+		"GGML_HRX_NAN_CONTINUE", "PATH", "compass", "author", "",
+	} {
+		if Named(name) {
+			t.Errorf("%s names a secret", name)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	got := Words([]string{"llama-server", "--api-key", "--odd", "-m", "model.gguf", "--hf-token=abc", "--max-tokens", "32", "-H", "Authorization: Bearer x", "KEY=ab c"})
+	want := []string{"llama-server", "--api-key", Mask, "-m", "model.gguf", "--hf-token=" + Mask, "--max-tokens", "32", "-H", "Authorization: " + Mask, "KEY=" + Mask}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestKnown(t *testing.T) {
+	var k Known
+	k.Add("API_KEY", "swordfish")
+	k.Add("OTHER_KEY", "swordfish-and-more")
+	k.Add("SHORT_KEY", "abc")
+	k.Add("MODEL", "something")
+	if got, want := k.Text("abc something swordfish-and-more, swordfish"), "abc something (masked), (masked)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("ExecStart=x --api-key", "key")
+	f.Add("Environment=\"HF_TOKEN=", "a b")
+	f.Add(`{"api_key": "`, "\\")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		got := Text(text)
+		if Text(got) != got {
+			// Masking may join what stood apart; it must never bring a secret back.
+			if strings.Count(Text(got), Mask) < strings.Count(got, Mask) {
+				t.Errorf("Text(%q) is masked less the second time", got)
+			}
+		}
+		if len(value) > 1 && !strings.HasPrefix(value, Mask) && !harmless("X_KEY", value) && !strings.ContainsAny(value, "\n\"'\\ \t\r&,;)]}") {
+			if out := Text("X_KEY=" + value); out != "X_KEY="+Mask && strings.Contains(out, value) {
+				t.Errorf("Text shows %q: %q", value, out)
+			}
+		}
+	})
+}
