@@ -17,6 +17,9 @@ type Evidence struct {
 	GatheredAt time.Time     `json:"gathered_at"`
 	Since      time.Time     `json:"since"` // the journal was read from here
 	Zone       string        `json:"zone"`  // IANA name of the host's time zone, "" where it is not told
+	Ended      *time.Time    `json:"ended"` // systemd's last word of a bad end: what else was gathered is about it; null: there was none
+	From       time.Time     `json:"from"`  // of the window that claims, CI runs and the kernel's lines are of
+	To         time.Time     `json:"to"`
 
 	State    UnitState     `json:"state"`
 	Files    []UnitFile    `json:"files"`   // the unit's file, then its drop-ins as they are merged
@@ -33,12 +36,23 @@ type Evidence struct {
 	Runs      []Run          `json:"ci_runs"`
 	Earlier   []Earlier      `json:"earlier"` // incidents of this unit or package family on this host
 	Missing   []string       `json:"missing"` // what could not be gathered, and why
+	Gaps      []string       `json:"gaps"`    // what of the unit's log is not in Entries, and why
 
 	// Entries are the journal's of the unit, and of systemd about it, in order; Kernel what the kernel's log says of
 	// GPUs and of the OOM killer. They have files of their own in the folder.
 	Entries []systemd.Entry `json:"-"`
 	Kernel  []gpu.Event     `json:"kernel"`
-	OOM     []string        `json:"oom"` // the kernel's lines about processes killed for memory in the window
+	OOM     []OOMKill       `json:"oom"` // processes that the kernel killed for memory in the window, whoever's
+}
+
+// OOMKill is a process that the kernel killed for want of memory.
+type OOMKill struct {
+	At      time.Time `json:"at"`
+	PID     int       `json:"pid"`
+	Process string    `json:"process"` // its name, which the kernel cuts at 15 bytes
+	Group   string    `json:"group"`   // the control group whose limit was met, "" where the host had no more
+	Task    string    `json:"task"`    // the control group of the process
+	Text    string    `json:"text"`
 }
 
 // UnitState is what the manager said of the unit when the evidence was gathered.
