@@ -20,6 +20,8 @@ type look struct {
 	// services are those of every host that have anything to do with a package. The error says which managers could
 	// not be asked; the services of the others are there all the same.
 	services func() ([]service, error)
+	// lookalikes are the units that look like engines and run no package; the error is that of services.
+	lookalikes func() ([]fleet.Lookalike, error)
 	// packages are the installed ones of every host's stores, each once. The error says which stores could not be read.
 	packages func() ([]*store.Package, error)
 }
@@ -33,7 +35,17 @@ type service struct {
 
 func newLook(ctx context.Context, opts Options) *look {
 	l := &look{Options: opts}
-	l.services = sync.OnceValues(func() ([]service, error) { return l.readServices(ctx) })
+	examined := sync.OnceValues(func() ([]*fleet.Examination, error) { return l.examine(ctx) })
+	l.services = sync.OnceValues(func() ([]service, error) { return l.servicesOf(examined()) })
+	l.lookalikes = func() (all []fleet.Lookalike, err error) {
+		found, err := examined()
+		for _, x := range found {
+			if x != nil {
+				all = append(all, x.Lookalikes...)
+			}
+		}
+		return all, err
+	}
 	l.packages = sync.OnceValues(func() ([]*store.Package, error) { return l.readPackages(ctx) })
 	return l
 }
@@ -43,30 +55,35 @@ func (l *look) path(parts ...string) string {
 	return filepath.Join(cmp.Or(l.Root, "/"), filepath.Join(parts...))
 }
 
-func (l *look) readServices(ctx context.Context) (all []service, err error) {
+// examine looks at the services of all hosts, in their order; nil stands for one that could not be asked.
+func (l *look) examine(ctx context.Context) ([]*fleet.Examination, error) {
 	var unseen []error
 	for _, why := range l.Unseen {
 		unseen = append(unseen, errors.New(why))
 	}
-	found, errs := make([][]fleet.Inspection, len(l.Hosts)), make([]error, len(l.Hosts))
+	found, errs := make([]*fleet.Examination, len(l.Hosts)), make([]error, len(l.Hosts))
 	var group sync.WaitGroup
 	for i, h := range l.Hosts {
-		group.Go(func() { found[i], errs[i] = h.Inspect(ctx) })
+		group.Go(func() { found[i], errs[i] = h.Examine(ctx) })
 	}
 	group.Wait()
-	for i, h := range l.Hosts {
-		if errs[i] != nil {
-			unseen = append(unseen, errs[i])
+	return found, errors.Join(append(unseen, errs...)...)
+}
+
+func (l *look) servicesOf(found []*fleet.Examination, err error) (all []service, _ error) {
+	for i, x := range found {
+		if x == nil {
+			continue
 		}
-		for _, one := range found[i] {
-			s := service{Inspection: one, host: h, where: one.Unit}
+		for _, one := range x.Services {
+			s := service{Inspection: one, host: l.Hosts[i], where: one.Unit}
 			if i > 0 {
 				s.where = fmt.Sprintf("%s (%s)", one.Unit, cmp.Or(one.User, string(one.Scope)))
 			}
 			all = append(all, s)
 		}
 	}
-	return all, errors.Join(unseen...)
+	return all, err
 }
 
 func (l *look) readPackages(ctx context.Context) (all []*store.Package, err error) {
