@@ -131,6 +131,8 @@ type Run struct {
 	URL        string    `json:"url"`
 	Created    time.Time `json:"created_at"`
 	Updated    time.Time `json:"updated_at"`
+	Started    time.Time `json:"run_started_at"` // of its last attempt, which is after Created where it was run again
+	Attempt    int       `json:"run_attempt"`
 }
 
 // Earlier is an incident that was written down before.
