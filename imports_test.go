@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"engine/claim":         {"engine", "engine/gpu", "internal"},
 	"internal/atomicfile":  {},
 	"internal/lazyregexp":  {},
+	"internal/procfs":      {},
 	"internal/secret":      {"internal"},
 	"internal/ui":          {},
 }

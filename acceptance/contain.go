@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -44,7 +44,9 @@ func (f *fence) start(ctx context.Context, role string, o engine.ProcessOptions)
 	scope := ""
 	if f.bus != nil {
 		scope = f.name(role)
-		o.Cage = func(pids ...int) (engine.Cage, error) { return f.cage(ctx, scope, filepath.Base(o.Program), pids...) }
+		o.Cage = func(pids ...int) (engine.Cage, error) {
+			return f.bus.StartScopeCage(ctx, f.root, scope, "1bit soak: "+filepath.Base(o.Program), pids...)
+		}
 	}
 	if p, err = engine.StartProcess(ctx, o); err != nil {
 		return nil, "", err
@@ -93,37 +95,9 @@ func (f *fence) members() []int {
 	return pids
 }
 
-// escaped looks for what has left its process group.
-func (f *fence) escaped(since uint64) search {
-	return search{filepath.Join(f.root, "proc"), f.mark, since}
-}
-
-// scopeCage is a systemd scope.
-type scopeCage struct {
-	bus  *systemd.Manager
-	unit systemd.Unit
-	root string
-}
-
-func (f *fence) cage(ctx context.Context, scope, what string, pids ...int) (engine.Cage, error) {
-	if err := f.bus.StartScope(ctx, scope, "1bit soak: "+what, pids...); err != nil {
-		return nil, err
-	}
-	group, err := f.bus.ScopeGroup(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	return &scopeCage{f.bus, systemd.Unit{ID: scope, ControlGroup: group}, f.root}, nil
-}
-
-func (c *scopeCage) Members() ([]int, error) {
-	return systemd.Processes(filepath.Join(c.root, "proc"), filepath.Join(c.root, "sys/fs/cgroup"), &c.unit)
-}
-
-func (c *scopeCage) Kill() error {
-	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
-	defer cancel()
-	return c.bus.KillUnit(ctx, c.unit.ID, int32(syscall.SIGKILL))
+// escaped finds what has left its process group.
+func (f *fence) escaped(since uint64) engine.Mark {
+	return engine.Mark{Proc: filepath.Join(f.root, "proc"), Text: f.mark, Since: since}
 }
 
 // killPatience bounds how long is waited for what was killed.
@@ -131,5 +105,5 @@ const killPatience = 30 * time.Second
 
 // bootID names one boot of the host.
 func bootID(root string) string {
-	return firstLine(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+	return procfs.FirstLine(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 }

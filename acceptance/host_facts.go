@@ -1,13 +1,11 @@
 package acceptance
 
 import (
-	"bufio"
-	"bytes"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // HostFacts is the state of the host at one moment. A nil field means that the
@@ -25,19 +23,19 @@ type HostFacts struct {
 // readHostFacts reads /proc and /sys below root.
 func readHostFacts(root string) HostFacts {
 	f := HostFacts{
-		Kernel:      firstLine(filepath.Join(root, "proc/sys/kernel/osrelease")),
-		LoadAverage: firstLine(filepath.Join(root, "proc/loadavg")),
+		Kernel:      procfs.FirstLine(filepath.Join(root, "proc/sys/kernel/osrelease")),
+		LoadAverage: procfs.FirstLine(filepath.Join(root, "proc/loadavg")),
 		GTTUsedGiB:  sumGiB(root, "mem_info_gtt_used"),
 		GTTTotalGiB: sumGiB(root, "mem_info_gtt_total"),
 	}
-	if kib, ok := counter(filepath.Join(root, "proc/meminfo"), "MemAvailable:"); ok {
+	if kib, ok := procfs.Counter(filepath.Join(root, "proc/meminfo"), "MemAvailable:"); ok {
 		gib := float64(kib) / (1 << 20)
 		f.MemAvailableGiB = &gib
 	}
-	if n, ok := counter(filepath.Join(root, "proc/vmstat"), "oom_kill"); ok {
+	if n, ok := procfs.Counter(filepath.Join(root, "proc/vmstat"), "oom_kill"); ok {
 		f.OOMKills = &n
 	}
-	if v := firstLine(filepath.Join(root, "sys/module/amdgpu/parameters/cwsr_enable")); v != "" {
+	if v := procfs.FirstLine(filepath.Join(root, "sys/module/amdgpu/parameters/cwsr_enable")); v != "" {
 		f.CWSREnabled = &v
 	}
 	return f
@@ -72,14 +70,14 @@ func residentMiB(root string, pids ...int) *float64 {
 	var sum *float64
 	for _, pid := range pids {
 		path := filepath.Join(root, "proc", strconv.Itoa(pid), "status")
-		anon, ok := counter(path, "RssAnon:")
+		anon, ok := procfs.Counter(path, "RssAnon:")
 		if !ok {
 			continue
 		}
 		if sum == nil {
 			sum = new(float64)
 		}
-		swap, _ := counter(path, "VmSwap:")
+		swap, _ := procfs.Counter(path, "VmSwap:")
 		*sum += float64(anon+swap) / 1024
 	}
 	return sum
@@ -92,7 +90,7 @@ func sumGiB(root, name string) *float64 {
 	}
 	var sum *float64
 	for _, path := range paths {
-		n, err := strconv.ParseUint(firstLine(path), 10, 64)
+		n, err := strconv.ParseUint(procfs.FirstLine(path), 10, 64)
 		if err != nil {
 			continue
 		}
@@ -102,30 +100,4 @@ func sumGiB(root, name string) *float64 {
 		*sum += float64(n) / (1 << 30)
 	}
 	return sum
-}
-
-func firstLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	text, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(text)
-}
-
-// counter finds the number after a name at the beginning of a line.
-func counter(path, name string) (int64, bool) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) >= 2 && fields[0] == name {
-			n, err := strconv.ParseInt(fields[1], 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }

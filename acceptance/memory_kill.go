@@ -17,6 +17,7 @@ import (
 
 	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/internal/lazyregexp"
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // A victim is a server that ended in a way in which those that guard the memory
@@ -56,7 +57,7 @@ func (v victim) proof(ctx context.Context) string {
 	for range proofTries {
 		for _, key := range []string{"oom_kill", "oom_group_kill"} {
 			file := filepath.Join(v.root, "sys/fs/cgroup", v.group, "memory.events")
-			if n, ok := counter(file, key); v.group != "" && ok && n > 0 {
+			if n, ok := procfs.Counter(file, key); v.group != "" && ok && n > 0 {
 				return fmt.Sprintf("memory.events of %s: %s %d", v.scope, key, n)
 			}
 		}
