@@ -216,7 +216,7 @@ func (w *watch) isOurs(ctx context.Context, s *watched, unit string) (bool, erro
 }
 
 // report makes one report of the ends of a unit that are not yet covered by one.
-func (w *watch) report(ctx context.Context, s *watched, d *badEnd) error {
+func (w *watch) report(ctx context.Context, s *watched, d *loss) error {
 	ctx, cancel := context.WithTimeout(ctx, gatherTime)
 	defer cancel()
 	e, err := s.Gather(ctx, d.unit, d.since(), d.news.Add(w.Settle))

@@ -19,7 +19,7 @@ func trackedIDs() []string {
 // track is what one manager says of its units.
 type track struct {
 	settle  time.Duration
-	deaths  map[string]*badEnd
+	deaths  map[string]*loss
 	stops   map[string]place // units that were told to stop, and are not yet down
 	exits   map[string]exit  // how their main processes ended last
 	covered []covered        // by reports, in order
@@ -35,8 +35,8 @@ type place struct {
 
 type exit struct{ code, status string }
 
-// badEnd is a bad end of a unit, with those that follow in a loop.
-type badEnd struct {
+// loss is a bad end of a unit, with those that follow in a loop.
+type loss struct {
 	unit     string
 	from     place  // of the first end that no report covers
 	boot     string // of the latest end
@@ -69,11 +69,11 @@ func newTrack(s sourceState, settle time.Duration, now time.Time) *track {
 		s.Begun = now
 	}
 	t := &track{
-		settle: settle, deaths: map[string]*badEnd{}, stops: map[string]place{}, exits: map[string]exit{},
+		settle: settle, deaths: map[string]*loss{}, stops: map[string]place{}, exits: map[string]exit{},
 		covered: s.Covered, last: place{0, s.Cursor}, begun: s.Begun,
 	}
 	for _, c := range s.Covered { // a loop may go on
-		t.deaths[c.Unit] = &badEnd{unit: c.Unit, from: t.last, boot: c.Boot, mono: c.Mono, first: c.At, latest: c.At, news: c.At, reported: c.Made}
+		t.deaths[c.Unit] = &loss{unit: c.Unit, from: t.last, boot: c.Boot, mono: c.Mono, first: c.At, latest: c.At, news: c.At, reported: c.Made}
 	}
 	return t
 }
@@ -102,7 +102,7 @@ func (t *track) take(e systemd.Entry) {
 	d := t.deaths[e.Unit]
 	if bad && !t.isCovered(e) {
 		if d == nil {
-			d = &badEnd{unit: e.Unit}
+			d = &loss{unit: e.Unit}
 			t.deaths[e.Unit] = d
 		}
 		d.add(e, before, t.exits[e.Unit] != exit{})
@@ -130,7 +130,7 @@ func (x exit) crash() bool {
 
 // add counts an end. A failure without an exit since the last one, as of a start that was refused, ends nothing once
 // more, nor does a second word about the same end.
-func (d *badEnd) add(e systemd.Entry, before place, exited bool) {
+func (d *loss) add(e systemd.Entry, before place, exited bool) {
 	if d.ends == 0 {
 		d.from, d.first = before, e.At
 	}
@@ -150,8 +150,8 @@ func (t *track) isCovered(e systemd.Entry) bool {
 }
 
 // due are the deaths that are to be reported when the journal is at a moment; those that are over are forgotten.
-func (t *track) due(at time.Time) []*badEnd {
-	var due []*badEnd
+func (t *track) due(at time.Time) []*loss {
+	var due []*loss
 	for unit, d := range t.deaths {
 		settle := t.settle
 		if d.gaveUp { // nothing more will come
@@ -174,7 +174,7 @@ func (t *track) due(at time.Time) []*badEnd {
 			due = append(due, d)
 		}
 	}
-	slices.SortFunc(due, func(a, b *badEnd) int { return int(a.from.number - b.from.number) })
+	slices.SortFunc(due, func(a, b *loss) int { return int(a.from.number - b.from.number) })
 	return due
 }
 
@@ -190,17 +190,17 @@ func (t *track) reports(unit string, at time.Time) int {
 }
 
 // since is from when on ends are what a report of d is about.
-func (d *badEnd) since() time.Time { return d.first.Add(-time.Second) }
+func (d *loss) since() time.Time { return d.first.Add(-time.Second) }
 
 // reported notes that a report covers a death when the journal is at a moment.
-func (t *track) reported(d *badEnd, at time.Time) {
+func (t *track) reported(d *loss, at time.Time) {
 	t.covered = append(t.covered, covered{d.unit, d.boot, d.mono, d.latest, at})
 	t.covered = t.covered[max(0, len(t.covered)-mostCovered):]
 	d.reported, d.ends, d.counted, d.wait, d.retry = at, 0, false, 0, time.Time{}
 }
 
 // forget drops a death of a unit that is none of our services.
-func (t *track) forget(d *badEnd) { delete(t.deaths, d.unit) }
+func (t *track) forget(d *loss) { delete(t.deaths, d.unit) }
 
 // done is the place up to which everything has been dealt with.
 func (t *track) done() place {
