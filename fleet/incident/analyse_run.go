@@ -1,0 +1,124 @@
+package incident
+
+import (
+	"time"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// A run is one life of the unit, from one start to the next.
+type run struct {
+	invocation string
+	boot       string
+	first      time.Time // of its entries
+	last       time.Time
+	whole      bool      // its start was seen, so all of its log is there
+	started    time.Time // zero: not seen
+	marks      []mark
+	lines      []systemd.Entry // of its processes
+	nextBoot   time.Time       // the first entry of the boot that came after it; zero: none
+	over       bool            // another run followed
+	engine     *engineLog      // what the engine's own lines tell
+}
+
+// runsOf cuts the journal of a unit into runs. Entries name their run by the invocation; the last lines of a process
+// often come behind systemd's word about its end, or behind those of the next run. Where no invocation is told, a start
+// behind an end begins a run.
+func runsOf(entries []systemd.Entry) []*run {
+	var runs []*run
+	byID := map[string]*run{}
+	var cur *run
+	for i := range entries {
+		e := entries[i]
+		m, isMark := readMark(e)
+		r := cur
+		switch {
+		case cur == nil || e.Boot != "" && cur.boot != "" && e.Boot != cur.boot:
+			r = nil
+		case e.Invocation != "" && byID[e.Boot+e.Invocation] != nil:
+			r = byID[e.Boot+e.Invocation]
+		case e.Invocation != "" && (cur.invocation != "" || cur.ended()), isMark && m.starts() && cur.ended():
+			r = nil
+		}
+		if r == nil {
+			r = &run{first: e.At}
+			if cur != nil {
+				cur.over = true
+				if cur.boot != e.Boot && cur.boot != "" && e.Boot != "" {
+					cur.nextBoot = e.At
+				}
+			}
+			runs, cur = append(runs, r), r
+		}
+		if e.Invocation != "" && r.invocation == "" {
+			r.invocation = e.Invocation
+			byID[e.Boot+e.Invocation] = r
+		}
+		if r.boot == "" {
+			r.boot = e.Boot
+		}
+		r.last = later(r.last, e.At)
+		if !isMark {
+			if e.Identifier != "systemd" {
+				r.lines = append(r.lines, e)
+			}
+			continue
+		}
+		r.marks = append(r.marks, m)
+		if m.starts() {
+			r.whole = true
+			if r.started.IsZero() || m.kind == markStarting && m.at.Before(r.started) {
+				r.started = m.at
+			}
+		}
+	}
+	return runs
+}
+
+// starts tells whether a mark is of a start.
+func (m mark) starts() bool { return m.kind == markStarting || m.kind == markStarted }
+
+// ended tells whether systemd has said that the run's end has come.
+func (r *run) ended() bool {
+	return r.mark(markExit, markResult, markSuccess, markStopped, markRestart, markStartLimit) != nil
+}
+
+// mark finds the first mark of any of these kinds, nil without.
+func (r *run) mark(kinds ...markKind) *mark {
+	for i := range r.marks {
+		for _, k := range kinds {
+			if r.marks[i].kind == k {
+				return &r.marks[i]
+			}
+		}
+	}
+	return nil
+}
+
+// pids are the processes of the run that said something, or of which it is known that they died.
+func (r *run) pids() []int {
+	seen := map[int]bool{0: true}
+	var pids []int
+	add := func(pid int) {
+		if !seen[pid] {
+			seen[pid] = true
+			pids = append(pids, pid)
+		}
+	}
+	for i := range r.lines {
+		add(r.lines[i].PID)
+	}
+	for _, m := range r.marks {
+		if m.kind == markCoredump || m.kind == markClientKill {
+			add(m.number)
+		}
+	}
+	return pids
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
