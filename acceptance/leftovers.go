@@ -45,14 +45,13 @@ func (o leftovers) endScopes(ctx context.Context) (ended []string, err error) {
 		return nil, err
 	}
 	for _, scope := range scopes {
-		group, err := o.bus.ScopeGroup(ctx, scope)
+		c, err := o.bus.FindScopeCage(ctx, o.root, scope)
 		if errors.Is(err, systemd.ErrNoUnit) {
 			continue
 		}
 		if err != nil {
 			return ended, err
 		}
-		c := &scopeCage{o.bus, systemd.Unit{ID: scope, ControlGroup: group}, o.root}
 		if err := endCage(ctx, c); err != nil {
 			return ended, fmt.Errorf("end what the run left in %s: %w", scope, err)
 		}
@@ -83,7 +82,9 @@ func (o leftovers) endMarked(ctx context.Context) ([]string, error) {
 	boot := bootID(o.root)
 	for _, s := range o.lives {
 		if boot != "" && s.Boot == boot {
-			return search{filepath.Join(o.root, "proc"), markOf(o.run), s.Ticks}.end(ctx)
+			ctx, cancel := context.WithTimeout(ctx, killPatience)
+			defer cancel()
+			return engine.Mark{Proc: filepath.Join(o.root, "proc"), Text: markOf(o.run), Since: s.Ticks}.End(ctx)
 		}
 	}
 	return nil, nil
@@ -108,7 +109,10 @@ func (c groupCage) Members() ([]int, error) {
 func (c groupCage) Kill() error { return syscall.Kill(-c.pid, syscall.SIGKILL) }
 
 // endCage kills what is in a cage and waits until nothing is.
-func endCage(ctx context.Context, c engine.Cage) error {
+func endCage(ctx context.Context, c interface {
+	engine.Cage
+	Kill() error
+}) error {
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -189,7 +189,7 @@ func (l *life) weigh(list []detect.Finding) {
 // run is the whole life. The error is the runner's own trouble; what the server
 // did stands in the ledger.
 func (l *life) run(ctx context.Context) error {
-	l.begin.Boot, l.begin.Ticks = bootID(l.o.Root), bootTicks()
+	l.begin.Boot, l.begin.Ticks = bootID(l.o.Root), engine.BootTicks()
 	// The number of the life is taken before its folder is.
 	if err := errors.Join(l.ledger.append(recordStart, l.begin), l.ledger.sync()); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (l *life) run(ctx context.Context) error {
 	defer stopWatching()
 	l.log = newLogWatch(filepath.Join(l.dir, ServerLogName), l.plan.Server.Parallel, l.us, l.line)
 
-	l.pulse = newPulse(sinceBoot, pauseLimit(l.plan.Load.RequestDeadline), l.paused)
+	l.pulse = newPulse(engine.SinceBoot, pauseLimit(l.plan.Load.RequestDeadline), l.paused)
 	l.room.measure(l.dir)
 	var watchers errgroup.Group
 	watchers.Go(func() error { l.fail(l.log.follow(watch)); return nil })

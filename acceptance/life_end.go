@@ -76,7 +76,9 @@ func (l *life) teardown(ctx context.Context) error {
 		trouble = l.stop(ctx)
 	}
 	var err error
-	l.escaped, err = l.fence.escaped(l.begin.Ticks).end(ctx)
+	kill, cancel := context.WithTimeout(ctx, killPatience)
+	l.escaped, err = l.fence.escaped(l.begin.Ticks).End(kill)
+	cancel()
 	trouble = errors.Join(trouble, err)
 	if l.server == nil {
 		return trouble

@@ -3,8 +3,6 @@ package acceptance
 import (
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // watchPaused is the watchdog of the runner itself: one that was stopped, frozen
@@ -49,16 +47,6 @@ func (p *pulse) beat() {
 	if gap > p.limit {
 		p.alarm(gap)
 	}
-}
-
-// sinceBoot counts on while the host sleeps, and does not jump when its time is
-// set. Go's own clock stands still in sleep.
-func sinceBoot() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0 // there is no Linux without this clock
-	}
-	return time.Duration(ts.Nano())
 }
 
 // paused ends the life because the runner did not watch it; what is in flight is

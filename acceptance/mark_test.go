@@ -3,15 +3,11 @@ package acceptance
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/packager/store"
 )
 
@@ -42,43 +38,6 @@ func TestProcessThatLeavesItsGroup(t *testing.T) {
 	noneLeft(t, "sleep\x004242")
 	if notes := strings.Join(v.Notes, "\n"); v.Verdict != Pass || !strings.Contains(notes, "arm 1: ended what had left its process group: process ") || !strings.Contains(notes, "(sleep 4242)") {
 		t.Errorf("%s: %s; %s", v.Verdict, v.Reason, notes)
-	}
-}
-
-// Only what is provably of a run is ended.
-func TestSearchForMarked(t *testing.T) {
-	start := func(env ...string) int {
-		cmd := exec.Command("/bin/sleep", "4243")
-		cmd.Env = env
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		return cmd.Process.Pid
-	}
-	run := runID()
-	old := start(markOf(run))
-	ticks, _ := engine.StartTicks("/proc", old)
-	s := search{"/proc", markOf(run), ticks + 1}
-	if list := s.find(); len(list) != 0 {
-		t.Errorf("found %v, which is older than the run", list)
-	}
-	s.since = ticks
-	start(markOf(run)+"0", "OTHER="+markOf(run))
-	start(markVariable + "=" + runID())
-	start()
-	if diff := cmp.Diff([]marked{{old, ticks}}, s.find(), cmp.AllowUnexported(marked{})); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
-	if err := s.kill(marked{old, ticks + 1}); err != nil || len(s.find()) != 1 {
-		t.Errorf("another process of the same number was killed (%v)", err)
-	}
-	ended, err := s.end(t.Context())
-	if diff := cmp.Diff([]string{fmt.Sprintf("process %d (/bin/sleep 4243)", old)}, ended); err != nil || diff != "" {
-		t.Errorf("%v, ended (-want +got):\n%s", err, diff)
-	}
-	if n := len(running("sleep\x004243")); n != 3 {
-		t.Errorf("%d of the 3 others are left", n)
 	}
 }
 

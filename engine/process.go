@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,9 @@ import (
 	"time"
 )
 
-// ProcessOptions say what to run. The child gets exactly Env, in Dir, reads
-// nothing and appends its output to files, so that no line is lost when we are
-// killed.
+// ProcessOptions say what to run. The child gets exactly Env, in Dir. What it
+// says is appended to files, so that no line is lost when we are killed, or it
+// is handed streams of ours.
 type ProcessOptions struct {
 	Program    string
 	Args       []string
@@ -24,18 +25,30 @@ type ProcessOptions struct {
 	LogPath    string   // takes standard error, and standard output unless StdoutPath is set
 	StdoutPath string
 
+	// Stdin, Stdout and Stderr are handed on as they are. nil: /dev/null, or the
+	// files above.
+	Stdin, Stdout, Stderr *os.File
+	// Terminal is the controlling terminal, whose foreground the child's group
+	// becomes before it runs. nil: it stays where it is.
+	Terminal *os.File
+
 	// Cage puts the child, and the process that watches over it, into something
 	// that holds whatever they start, before the child has run its first
 	// instruction. nil: the process group alone. Where the
 	// host forbids to hold a child (ptrace), it has no cage either: see Uncaged.
 	Cage func(pids ...int) (Cage, error)
+
+	// Watcher is the program that ends what is left of the child when we are gone,
+	// however we went: it is given the number of the process group as its last
+	// argument, and its standard input ends when we do. nil: a shell that kills the
+	// group.
+	Watcher *exec.Cmd
 }
 
 // A Cage holds a process and all that it starts, also what leaves its process
 // group, such as a control group does.
 type Cage interface {
 	Members() ([]int, error) // pids that live in it, none once it is gone
-	Kill() error             // all of them, by SIGKILL
 }
 
 // A Process is a child in a process group of its own. The group ends with us,
@@ -107,13 +120,20 @@ func command(o ProcessOptions, out outputs, held bool) *exec.Cmd {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
-	if out.stdout != nil {
-		cmd.Stdout = out.stdout
+	// A nil file in an interface is not nothing.
+	if o.Stdin != nil {
+		cmd.Stdin = o.Stdin
 	}
-	if out.stderr != nil {
-		cmd.Stderr = out.stderr
+	if f := cmp.Or(o.Stdout, out.stdout); f != nil {
+		cmd.Stdout = f
+	}
+	if f := cmp.Or(o.Stderr, out.stderr); f != nil {
+		cmd.Stderr = f
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: held}
+	if o.Terminal != nil {
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(o.Terminal.Fd())
+	}
 	return cmd
 }
 
@@ -122,7 +142,7 @@ func command(o ProcessOptions, out outputs, held bool) *exec.Cmd {
 func (p *Process) run(o ProcessOptions, out outputs, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	held := o.Cage != nil
+	held := o.Cage != nil || o.Watcher != nil
 	cmd := command(o, out, held)
 	err := cmd.Start()
 	if err != nil && held {
@@ -137,7 +157,7 @@ func (p *Process) run(o ProcessOptions, out outputs, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
-	p.watcher, err = startWatcher(p.pid)
+	p.watcher, err = startWatcher(o.Watcher, p.pid)
 	if err == nil && held {
 		err = p.enter(o.Cage)
 	}
@@ -174,8 +194,10 @@ func (p *Process) enter(cage func(...int) (Cage, error)) error {
 	if err != nil || !ws.Stopped() {
 		return fmt.Errorf("hold process %d before it runs: %w", p.pid, errors.Join(err, errNotHeld))
 	}
-	if p.cage, err = cage(p.pid, p.watcher.pid()); err != nil {
-		return err
+	if cage != nil {
+		if p.cage, err = cage(p.pid, p.watcher.pid()); err != nil {
+			return err
+		}
 	}
 	if err := syscall.PtraceDetach(p.pid); err != nil {
 		return fmt.Errorf("let process %d run: %w", p.pid, err)
@@ -246,28 +268,38 @@ func (p *Process) Wait(ctx context.Context) (ExitStatus, error) {
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stop.Lock()
 	defer p.stop.Unlock()
-	defer p.watcher.dismiss()
 	if grace > 0 {
-		syscall.Kill(-p.pid, syscall.SIGTERM)
+		p.signal(syscall.SIGTERM)
 		wait, cancel := context.WithTimeout(ctx, grace)
 		defer cancel()
-		if p.gone(wait) {
+		if p.gone(wait, nil) {
+			p.watcher.dismiss()
 			return nil
 		}
 	}
 	p.killed = true
-	syscall.Kill(-p.pid, syscall.SIGKILL)
-	if p.cage != nil && len(p.caged()) > 0 {
-		if err := p.cage.Kill(); err != nil {
-			return err
-		}
-	}
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
 	defer cancel()
-	if !p.gone(wait) {
+	if !p.gone(wait, func() { p.signal(syscall.SIGKILL) }) {
 		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, p.Members())
 	}
+	p.watcher.dismiss()
 	return nil
+}
+
+// Release leaves what is still there to the watcher, which acts at once.
+func (p *Process) Release() { p.watcher.release() }
+
+// signal reaches the group and what has left it for elsewhere in the cage.
+func (p *Process) signal(s syscall.Signal) {
+	syscall.Kill(-p.pid, s)
+	SignalEach(p.strays, s)
+}
+
+// strays are in the cage and not in the group.
+func (p *Process) strays() []int {
+	group := GroupMembers("/proc", p.pid)
+	return slices.DeleteFunc(p.caged(), func(pid int) bool { return slices.Contains(group, pid) })
 }
 
 // Killed tells whether Stop sent SIGKILL: the group had not ended within the
@@ -300,11 +332,16 @@ func (p *Process) caged() []int {
 	return slices.DeleteFunc(pids, func(pid int) bool { return pid == p.watcher.pid() })
 }
 
-// gone waits until the child is reaped and nothing else of it lives.
-func (p *Process) gone(ctx context.Context) bool {
+// gone waits until the child is reaped and nothing else of it lives. Until then
+// it does what is asked again and again, since what is killed may have started
+// something a moment before.
+func (p *Process) gone(ctx context.Context, again func()) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		if again != nil {
+			again()
+		}
 		select {
 		case <-p.exited:
 			if len(p.Members()) == 0 {

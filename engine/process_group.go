@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// A watcher kills a process group when we are gone. It is a shell that waits
-// for the end of a pipe whose other end only we hold: the kernel closes that
-// end however we die. The death signal of the kernel alone would reach the
-// child but not what the child has started.
+// A watcher kills a process group when we are gone. It waits for the end of a
+// pipe whose other end only we hold: the kernel closes that end however we die.
+// The death signal of the kernel alone would reach the child but not what the
+// child has started.
 type watcher struct {
 	cmd  *exec.Cmd
 	hold io.Closer
@@ -24,14 +24,18 @@ type watcher struct {
 
 func (w *watcher) pid() int { return w.cmd.Process.Pid }
 
-func startWatcher(group int) (*watcher, error) {
+// startWatcher starts a watcher's program, nil being a shell.
+func startWatcher(cmd *exec.Cmd, group int) (*watcher, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("watch process group %d: %w", group, err)
 	}
 	defer r.Close()
-	cmd := exec.Command("/bin/sh", "-c", `read line; kill -s KILL -- "-$1"`, "sh", strconv.Itoa(group))
-	cmd.Env = []string{}
+	if cmd == nil {
+		cmd = exec.Command("/bin/sh", "-c", `read line; kill -s KILL -- "-$1"`, "sh")
+		cmd.Env = []string{}
+	}
+	cmd.Args = append(cmd.Args, strconv.Itoa(group))
 	cmd.Stdin = r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -50,6 +54,14 @@ func (w *watcher) dismiss() {
 	w.cmd.Wait()
 	w.hold.Close()
 	w.over = true
+}
+
+// release lets the watcher act, as it does when we are gone.
+func (w *watcher) release() {
+	if w != nil && !w.over {
+		w.hold.Close()
+		w.over = true
+	}
 }
 
 // GroupMembers lists the processes of a group that are not dead yet. proc is

@@ -213,8 +213,6 @@ func (c *pen) Members() ([]int, error) {
 	return pids, nil
 }
 
-func (c *pen) Kill() error { return syscall.Kill(c.pid, syscall.SIGKILL) }
-
 func TestCageHoldsWhatLeavesTheGroup(t *testing.T) {
 	away := exec.Command("/bin/sleep", "300")
 	if err := away.Start(); err != nil {

@@ -20,9 +20,9 @@ type Options struct {
 	Program               string
 	Args, Env             []string // Env is the whole environment
 	Dir                   string
-	Stdin, Stdout, Stderr *os.File                                // handed on as they are; nil: /dev/null
+	Stdin, Stdout, Stderr *os.File                               // handed on as they are; nil: /dev/null
 	Cage                  func(pids ...int) (engine.Cage, error) // nil: none
-	Guard                 []string                                // program and first arguments that run Guard
+	Guard                 []string                               // program and first arguments that run Guard
 
 	Sensors gpu.Sensors
 	User    string
