@@ -201,7 +201,9 @@ func (pl *place) newProcess(p procInfo, ref PackageRef) *Process {
 	}
 	if !ref.isZero() {
 		_, err := os.Lstat(ref.Path)
-		q.deleted = err != nil
+		exe, gone := undeleted(p.exe)
+		_, within := pl.at(exe)
+		q.deleted, q.replaced = err != nil, err == nil && gone && within
 	}
 	return q
 }

@@ -76,10 +76,11 @@ type Process struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
 
-	digest  string // of the package, where it is known
-	deleted bool   // its files are no longer there
-	proved  bool   // by what it is, not only by what it was started with
-	outside bool   // it is an engine's program that lies in no package
+	digest   string // of the package, where it is known
+	deleted  bool   // its files are no longer there
+	replaced bool   // the package is there, and the program that it runs no longer is
+	proved   bool   // by what it is, not only by what it was started with
+	outside  bool   // it is an engine's program that lies in no package
 }
 
 // Served names the package that a rollback goes to.

@@ -307,6 +307,9 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 			if p != nil && p.deleted {
 				s.find("package-gone", "", "process %d runs from %s, which is no longer there", p.PID, p.Path)
 			}
+			if p != nil && p.replaced {
+				s.find("package-gone", "", "process %d runs from files of %s that are no longer there: the package was replaced under it", p.PID, p.Path)
+			}
 		}
 	}
 	h.warnPackage(v, s, armed)

@@ -30,15 +30,22 @@ func (h *Host) surprises(v *view, s *Service) {
 		if p.Line > 0 {
 			f.Where = at(p.File, p.Line)
 		}
+		says := func(texts ...string) bool {
+			return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(p.What, text) })
+		}
 		switch {
-		case masked && f.What == why:
+		case masked && f.What == why, says("there is no section ["): // misplaced tells
 			continue
 		case f.What == why:
 			f.Remedy = "correct it: nothing can start the unit before that"
 		case p.Fatal:
 			f.Remedy = "correct it: what the file says behind it is lost"
-		case strings.Contains(p.What, "it belongs into ["):
+		case says("it belongs into ["):
 			f.Check, f.Remedy = "misplaced-key", "move the line there"
+		case says("that should be doubled"):
+			f.Check, f.Remedy = "quoting", "write %% for a percent sign"
+		case says("not a valid assignment", "from here on ignored"):
+			f.Check, f.Remedy = "quoting", `write the whole assignment in double quotes: Environment="KEY=a value"`
 		}
 		s.add(f)
 	}
@@ -71,23 +78,41 @@ func (h *Host) atBoot(v *view, s *Service) {
 	}
 }
 
-// sections are the keys that people put into the wrong one, where systemd ignores them, and of which the reader of the
-// files says nothing.
-var sections = []struct{ key, wrong, right string }{
-	{"After", "Service", "Unit"}, {"Wants", "Service", "Unit"}, {"Requires", "Service", "Unit"},
-	{"WantedBy", "Service", "Install"}, {"WantedBy", "Unit", "Install"},
-	{"Environment", "Unit", "Service"}, {"EnvironmentFile", "Unit", "Service"}, {"ExecStart", "Unit", "Service"},
+// wrongSections are the keys that people put into the wrong one, where systemd ignores them, and of which the reader of
+// the files says nothing.
+var wrongSections = []struct {
+	right string
+	keys  []string
+}{
+	{"Unit", []string{"After", "Before", "Wants", "Requires", "BindsTo", "PartOf", "Conflicts"}},
+	{"Service", []string{"Environment", "EnvironmentFile", "UnsetEnvironment", "ExecStart", "ExecStartPre", "ExecStop"}},
+	{"Install", []string{"WantedBy", "RequiredBy", "Alias"}},
 }
 
-// misplaced looks for keys that have no effect where they stand.
+// serviceSections are the ones that systemd knows in the files of a service.
+var serviceSections = []string{"Unit", "Service", "Install"}
+
+// misplaced looks for keys that have no effect where they stand, and for sections that systemd does not know.
 func misplaced(v *view, s *Service) {
-	for _, one := range sections {
-		for _, value := range v.settings.Values(one.wrong, one.key) {
-			from := at(value.File, value.Number)
+	var told []string
+	for _, line := range v.settings.Lines() {
+		from := at(line.File, line.Number)
+		switch known := slices.Contains(serviceSections, line.Section); {
+		case !known && !strings.HasPrefix(line.Section, "X-") && !slices.Contains(told, line.File+line.Section):
+			told = append(told, line.File+line.Section)
 			s.add(Finding{
-				Check: "misplaced-key", Where: from, Remedy: fmt.Sprintf("move the line into [%s]", one.right),
-				What: fmt.Sprintf("%s sets %s= in [%s], where systemd ignores it", from, one.key, one.wrong),
+				Check: "misplaced-key", Where: from, Remedy: "spell the section as systemd does: " + strings.Join(serviceSections, ", "),
+				What: fmt.Sprintf("%s sets %s= in [%s], a section that systemd does not know: it ignores all of it", from, line.Key, line.Section),
 			})
+		case known:
+			for _, one := range wrongSections {
+				if one.right != line.Section && slices.Contains(one.keys, line.Key) {
+					s.add(Finding{
+						Check: "misplaced-key", Where: from, Remedy: fmt.Sprintf("move the line into [%s]", one.right),
+						What: fmt.Sprintf("%s sets %s= in [%s], where systemd ignores it", from, line.Key, line.Section),
+					})
+				}
+			}
 		}
 	}
 }

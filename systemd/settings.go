@@ -78,6 +78,18 @@ func (s *Settings) Values(section, key string) []Value {
 	return values
 }
 
+// Lines lists every assignment of all files, in the order in which they are merged and as far as systemd reads them,
+// whether or not it counts.
+func (s *Settings) Lines() []Value {
+	var values []Value
+	for _, file := range s.files {
+		for _, line := range file.Lines {
+			values = append(values, Value{File: file.Path, Line: line})
+		}
+	}
+	return values
+}
+
 // Start lists the commands of ExecStart= that count, over all files and after the last reset. Of
 // more than one, only a Type=oneshot unit starts at all, and runs them one after the other.
 func (s *Settings) Start() []StartCommand { return s.start }
