@@ -31,6 +31,7 @@ need tar /bin/tar /usr/bin/tar
 need dpkg /usr/bin/dpkg
 need rpm /usr/bin/rpm
 need libarchive-tools /usr/bin/bsdtar
+need user-mode-linux /usr/bin/linux.uml
 need pacman-package-manager /usr/bin/pacman
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
 browser=

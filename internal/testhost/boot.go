@@ -46,11 +46,16 @@ func bootMain() error {
 	if err := unix.Sethostname([]byte("testhost-" + p.ID)); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
+	return becomeSystemd("multi-user.target")
+}
+
+// becomeSystemd executes systemd in this process, the first one.
+func becomeSystemd(target string) error {
 	err := error(fs.ErrNotExist)
 	for _, systemd := range systemdPaths() {
 		if _, err = os.Stat(systemd); err == nil {
 			// "container" keeps it from settings of the kernel that concern the machine.
-			err = unix.Exec(systemd, []string{systemd, "--system", "--unit=multi-user.target"},
+			err = unix.Exec(systemd, []string{systemd, "--system", "--unit=" + target},
 				[]string{"PATH=" + systemPath, "container=onebit-testhost"})
 		}
 	}

@@ -35,4 +35,9 @@
 //	<base>/<id>/root     where the host's root is put together
 //
 // base is /var/tmp/onebit-testhost, or the like in the first folder of a few that lies on a disk.
+//
+// # Machines
+//
+// A host shares the machine's kernel, and with it the cgroup controllers that others may have taken, so no MemoryMax=
+// is enforced in it. [InMachine] boots a kernel of its own for a test that needs that; see machine.go.
 package testhost

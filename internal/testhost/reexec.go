@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 )
 
@@ -15,6 +16,10 @@ const (
 	bootName    = "onebit-testhost-boot"
 	enterName   = "onebit-testhost-enter"
 	commandName = "onebit-testhost-command"
+
+	machineName     = "onebit-testhost-machine"
+	machineBootName = "onebit-testhost-machine-boot"
+	machineWorkName = "onebit-testhost-machine-work"
 )
 
 // self is this very program, also in another mount namespace.
@@ -28,8 +33,9 @@ func init() {
 	}
 	roles := map[string]func() error{
 		keeperName: keeperMain, bootName: bootMain, enterName: enterMain, commandName: commandMain,
+		machineName: machineMain, machineBootName: machineBootMain, machineWorkName: machineWorkMain,
 	}
-	role, found := roles[os.Args[0]]
+	role, found := roles[filepath.Base(os.Args[0])] // a machine's kernel and systemd give a path
 	if !found {
 		return
 	}
