@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A KernelReader makes events of the kernel's log. It knows amdgpu in the spellings of its three generations and the
@@ -37,6 +38,14 @@ func (r *KernelReader) Feed(line string) []Event {
 	}
 	msg, at := message(line)
 	return r.feed(msg, at)
+}
+
+// FeedMessage is Feed for a message of the kernel's alone, as a journal keeps it, and the moment of it.
+func (r *KernelReader) FeedMessage(message string, at time.Time) []Event {
+	if !relevant(message) {
+		return nil
+	}
+	return r.feed(message, moment{clock: 'w', seconds: float64(at.UnixMicro()) / 1e6, at: at})
 }
 
 // relevant sorts out most lines cheaply.

@@ -237,3 +237,15 @@ func FuzzKernelReader(f *testing.F) {
 		}
 	})
 }
+
+func TestFeedMessage(t *testing.T) {
+	at := time.Date(2026, 10, 23, 10, 45, 12, 250000000, time.UTC)
+	r := KernelReader{}
+	done := r.FeedMessage("amdgpu 0000:c4:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2", at)
+	done = append(done, r.FeedMessage("amdgpu 0000:c4:00.0: amdgpu: Process information: process llama-server pid 77 thread llama-server pid 78", at)...)
+	done = append(done, r.FeedMessage("usb 1-1: new device", at)...)
+	done = append(done, r.Flush()...)
+	if len(done) != 1 || done[0].Kind != KindRingTimeout || done[0].PID != 77 || !done[0].At.Equal(at) {
+		t.Errorf("%+v", done)
+	}
+}
