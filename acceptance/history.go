@@ -85,7 +85,7 @@ func ReadHistory(dir string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
-	p, err := parsePlan(planFile)
+	p, err := ParsePlan(planFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the run in %s: %w", dir, err)
 	}

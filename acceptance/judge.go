@@ -53,7 +53,7 @@ func JudgeDir(dir string) (*Verdict, error) {
 // judge is the whole verdict function. It reads the ledger once, as a stream,
 // and what it remembers grows with the number of lives, not of requests.
 func judge(planFile, resolved []byte, ledger io.Reader) (*Verdict, error) {
-	p, err := parsePlan(planFile)
+	p, err := ParsePlan(planFile)
 	if err != nil {
 		return nil, err
 	}

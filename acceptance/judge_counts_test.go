@@ -214,7 +214,7 @@ func TestRuleNothingGates(t *testing.T) {
 	}
 	s.plan += "faces: {" + strings.Join(off, ", ") + "}\n"
 	want(t, s.verdict(t), Inconclusive, "no face of fault gates")
-	p, err := parsePlan([]byte(s.plan))
+	p, err := ParsePlan([]byte(s.plan))
 	if err != nil {
 		t.Fatal(err)
 	}

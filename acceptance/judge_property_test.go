@@ -319,7 +319,7 @@ func TestBoundsOfLess(t *testing.T) {
 // What is no number meets no gate and passes no bound.
 func TestNaNMeetsNothing(t *testing.T) {
 	nan := math.NaN()
-	p, err := parsePlan([]byte(fmt.Sprintf(onePlan, bandOfGTT+", mem_available_gib: 8")))
+	p, err := ParsePlan([]byte(fmt.Sprintf(onePlan, bandOfGTT+", mem_available_gib: 8")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestNaNMeetsNothing(t *testing.T) {
 		t.Errorf("an allocation that failed, GTT no number: %q", cause)
 	}
 	s := oneLife()
-	p, err = parsePlan([]byte(s.plan))
+	p, err = ParsePlan([]byte(s.plan))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(recordRequest, []byte(`{"id":-1,"slot":-7,"end_us":-9223372036854775808,"intended_us":5}`))
 	f.Add("nonsense", []byte(`{}`))
 	plan := []byte(s.plan)
-	p, err := parsePlan(plan)
+	p, err := ParsePlan(plan)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -237,7 +237,7 @@ func LoadPlan(path string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
 	}
-	p, err := parsePlan(raw)
+	p, err := ParsePlan(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -245,7 +245,8 @@ func LoadPlan(path string) (*Plan, error) {
 	return p, nil
 }
 
-func parsePlan(raw []byte) (*Plan, error) {
+// ParsePlan is LoadPlan of a text. Models that are not absolute lie in the working folder.
+func ParsePlan(raw []byte) (*Plan, error) {
 	if len(raw) > maxPlan {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrPlan, maxPlan)
 	}

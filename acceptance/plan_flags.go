@@ -24,6 +24,9 @@ var neighbourFlags = map[string][]string{
 	neighbour.Ops:    {"test", "perf", "grad", "support"},
 }
 
+// OwnFlag tells whether an option of llama-server is one that no plan may give.
+func OwnFlag(option string) bool { return ownFlag(serverFlags, []string{option}) != "" }
+
 // ownFlag finds one of ours among a plan's flags.
 func ownFlag(own, flags []string) string {
 	for _, f := range flags {

@@ -39,7 +39,7 @@ func ReadyPlan(name string) ([]byte, error) {
 // are not absolute lie in the working folder.
 func OpenPlan(nameOrPath string) (*Plan, error) {
 	if raw, err := ReadyPlan(nameOrPath); err == nil {
-		return parsePlan(raw)
+		return ParsePlan(raw)
 	}
 	p, err := LoadPlan(nameOrPath)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(nameOrPath, "/.") {

@@ -110,7 +110,7 @@ func TestPlanRefusals(t *testing.T) {
 		{head + "load: {requests: 5}\nneighbour: {lead: 1us}\n", "neighbour.lead: must be 100ms to 24h"},
 	}
 	for _, tt := range tests {
-		_, err := parsePlan([]byte(tt.text))
+		_, err := ParsePlan([]byte(tt.text))
 		if !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q:\n got %v\nwant %s", tt.text, err, tt.want)
 		}
@@ -200,7 +200,7 @@ func FuzzParsePlan(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("name: x\nmodel: m\nreport_only: true\nload: {requests: 9}\narms: [{name: a, lives: 3}, {name: b, role: baseline, neighbour: {kind: none}}]\nfaces: {leak: off}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p, err := parsePlan(raw)
+		p, err := ParsePlan(raw)
 		if err != nil {
 			if !errors.Is(err, ErrPlan) {
 				t.Fatalf("an error of another kind: %v", err)

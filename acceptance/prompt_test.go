@@ -14,7 +14,7 @@ func wordTokens(_ context.Context, s string) (int, error) { return 1 + (len(s)+3
 
 func testPlan(t *testing.T, yaml string) *Plan {
 	t.Helper()
-	p, err := parsePlan([]byte("name: test\nmodel: m.gguf\np0: 0.05\n" + yaml))
+	p, err := ParsePlan([]byte("name: test\nmodel: m.gguf\np0: 0.05\n" + yaml))
 	if err != nil {
 		t.Fatal(err)
 	}

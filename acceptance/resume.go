@@ -100,7 +100,7 @@ func reopenPlan(o *RunOptions) (*resolved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not the evidence of a run: %w", err)
 	}
-	if o.Plan, err = parsePlan(raw); err != nil {
+	if o.Plan, err = ParsePlan(raw); err != nil {
 		return nil, err
 	}
 	raw, err = readInput(filepath.Join(o.Evidence, ResolvedName))

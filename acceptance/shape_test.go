@@ -90,7 +90,7 @@ func TestShapeIsOfTheLoad(t *testing.T) {
 // A log without release lines makes every slot look busy all the time: it proves
 // nothing about the load.
 func TestShapeWithoutReleases(t *testing.T) {
-	plan, err := parsePlan([]byte("name: x\nmodel: m\np0: 0.5\nload: {requests: 100}\n"))
+	plan, err := ParsePlan([]byte("name: x\nmodel: m\np0: 0.5\nload: {requests: 100}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (w *watcher) read() error {
 		if err != nil {
 			return err
 		}
-		if w.plan, err = parsePlan(raw); err != nil {
+		if w.plan, err = ParsePlan(raw); err != nil {
 			return err
 		}
 	}
