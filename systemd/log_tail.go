@@ -2,14 +2,11 @@ package systemd
 
 import (
 	"context"
-	"os/exec"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// journalctl is the reader of the journal; there are hosts without it.
-const journalctl = "/usr/bin/journalctl"
 
 // LogTail returns the last lines that one incarnation of a service wrote, as far as the journal has them: nil where
 // there is no journal, or none that may be read. It takes a second at most.
@@ -19,19 +16,19 @@ func LogTail(ctx context.Context, invocation string, lines int) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, journalctl, "--quiet", "--no-pager", "--output=cat",
-		"--lines="+strconv.Itoa(lines), "_SYSTEMD_INVOCATION_ID="+invocation)
-	cmd.Env = []string{"LC_ALL=C.UTF-8"}
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	var tail []string
+	args := []string{"--no-pager", "--quiet", "--output=json", "--output-fields=" + journalFields, "--lines=" + strconv.Itoa(lines),
+		"_SYSTEMD_INVOCATION_ID=" + invocation}
+	_, err := journal{program: journalctl, root: "/"}.run(ctx, args, func(out io.Reader) error {
+		return readEntries(out, &journalGaps{}, func(e Entry) error {
+			if line := strings.TrimSpace(e.Message); line != "" {
+				tail = append(tail, line)
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return nil
-	}
-	var tail []string
-	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(line); line != "" {
-			tail = append(tail, line)
-		}
 	}
 	return tail
 }
