@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -116,7 +117,8 @@ func (m *Manager) readable(ctx context.Context, path godbus.ObjectPath) (map[str
 // serviceProperties are those of a service that decodeUnit looks at.
 var serviceProperties = [...]string{"Result", "Type", "Restart", "MainPID", "ControlGroup", "NRestarts", "ExecMainCode", "ExecMainStatus",
 	"Environment", "UnsetEnvironment", "WorkingDirectory", "TimeoutStartUSec", "TimeoutStopUSec", "ExecMainStartTimestamp",
-	"ExecMainExitTimestamp", "EnvironmentFiles", "ExecStart"}
+	"ExecMainExitTimestamp", "EnvironmentFiles", "ExecStart", "RestartUSec", "OOMPolicy", "MemoryMax", "MemoryCurrent", "MemoryPeak",
+	"PrivateDevices", "ProtectHome", "NotifyAccess"}
 
 func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 	u := &Unit{
@@ -144,7 +146,24 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 		WorkingDirectory: get[string](service, "WorkingDirectory"),
 		TimeoutStart:     span(get[uint64](service, "TimeoutStartUSec")),
 		TimeoutStop:      span(get[uint64](service, "TimeoutStopUSec")),
+
+		RestartDelay:       span(get[uint64](service, "RestartUSec")),
+		StartLimitBurst:    int(get[uint32](unit, "StartLimitBurst")),
+		StartLimitInterval: span(get[uint64](unit, "StartLimitIntervalUSec")),
+		OOMPolicy:          get[string](service, "OOMPolicy"),
+		MemoryMax:          amount(service, "MemoryMax"),
+		MemoryCurrent:      amount(service, "MemoryCurrent"),
+		MemoryPeak:         amount(service, "MemoryPeak"),
+		PrivateDevices:     get[bool](service, "PrivateDevices"),
+		ProtectHome:        get[string](service, "ProtectHome"),
+		NotifyAccess:       get[string](service, "NotifyAccess"),
+		UnitFileState:      get[string](unit, "UnitFileState"),
 	}
+	for _, property := range []string{"WantedBy", "RequiredBy", "UpheldBy"} {
+		u.WantedBy = append(u.WantedBy, get[[]string](unit, property)...)
+	}
+	slices.Sort(u.WantedBy)
+	u.WantedBy = slices.Compact(u.WantedBy)
 	u.MainStarted = moment(get[uint64](service, "ExecMainStartTimestamp"))
 	u.MainExited = moment(get[uint64](service, "ExecMainExitTimestamp"))
 	u.ActiveLeft = moment(get[uint64](unit, "ActiveExitTimestamp"))
@@ -169,6 +188,16 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 func get[T any](values map[string]godbus.Variant, name string) T {
 	value, _ := values[name].Value().(T)
 	return value
+}
+
+// amount takes a number of bytes out of an answer; systemd's "infinity" and "not set" are nil, and so is what is missing.
+func amount(values map[string]godbus.Variant, name string) *int64 {
+	n, ok := values[name].Value().(uint64)
+	if !ok || n > math.MaxInt64 {
+		return nil
+	}
+	value := int64(n)
+	return &value
 }
 
 // moment turns systemd's microseconds since 1970 into a time; its "never" becomes zero.
