@@ -42,14 +42,6 @@ type Unit struct {
 	TimeoutStart time.Duration // 0: infinity
 	TimeoutStop  time.Duration // 0: infinity
 
-	// What only [Manager.Unit] tells, not [Manager.Refresh].
-	UnitFileState      string        // enabled, disabled, static, linked, transient, …; "" for a unit without a file
-	WantedBy           []string      // units that start it along: those that want or require it, and what triggers it
-	StartLimitBurst    int           // starts within StartLimitInterval after which another one is refused
-	StartLimitInterval time.Duration // 0: starts are not counted
-	RestartDelay       time.Duration
-	NotifyAccess       string // none, main, exec or all: whose READY=1 counts
-
 	RestartDelay       time.Duration // RestartSec=
 	StartLimitBurst    int           // starts that are allowed within the interval; 0: any number
 	StartLimitInterval time.Duration // 0: there is no limit
@@ -63,7 +55,7 @@ type Unit struct {
 	NotifyAccess   string // none, main, exec or all: whose word counts that the service is ready
 
 	UnitFileState string   // enabled, disabled, static, linked, masked, …
-	WantedBy      []string // loaded units that start it with them, sorted: WantedBy, RequiredBy and UpheldBy
+	WantedBy      []string // loaded units that start it with them, sorted: WantedBy, RequiredBy, UpheldBy and TriggeredBy
 
 	// SearchPath is the manager's list of unit folders, the strongest first. ReadSettings needs
 	// it to tell which of two drop-ins of the same name counts.

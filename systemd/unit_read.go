@@ -159,7 +159,7 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 		NotifyAccess:       get[string](service, "NotifyAccess"),
 		UnitFileState:      get[string](unit, "UnitFileState"),
 	}
-	for _, property := range []string{"WantedBy", "RequiredBy", "UpheldBy"} {
+	for _, property := range []string{"WantedBy", "RequiredBy", "UpheldBy", "TriggeredBy"} {
 		u.WantedBy = append(u.WantedBy, get[[]string](unit, property)...)
 	}
 	slices.Sort(u.WantedBy)
