@@ -47,17 +47,22 @@ func TestDecodeUnit(t *testing.T) {
 	}
 	got := decodeUnit(variants(map[string]any{
 		"Id": "a.service", "Names": []string{"b.service", "a.service"}, "InvocationID": []byte{0, 0xff}, "NeedDaemonReload": true,
-		"ActiveExitTimestamp": uint64(1_700_000_000_000_003),
+		"ActiveExitTimestamp": uint64(1_700_000_000_000_003), "UnitFileState": "enabled", "StartLimitBurst": uint32(5),
+		"WantedBy": []string{"multi-user.target", "default.target"}, "UpheldBy": []string{"default.target"},
 	}), variants(map[string]any{
 		"MainPID": uint32(7), "NRestarts": uint32(3), "TimeoutStartUSec": uint64(math.MaxUint64), "TimeoutStopUSec": uint64(1_500_000),
 		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "ExecMainExitTimestamp": uint64(1_700_000_000_000_002), "Type": 5, "Environment": []any{1},
+		"MemoryMax": uint64(64 << 20), "MemoryCurrent": uint64(math.MaxUint64), "MemoryPeak": "much", "PrivateDevices": true,
 		"EnvironmentFiles": [][]any{{"/a", true}, {"short"}, {1, 2}},
 		"ExecStart":        [][]any{{"/x", []string{"x", "-y"}, false}, {}},
 	}))
+	most := int64(64 << 20)
 	want := &Unit{
 		ID: "a.service", Names: []string{"b.service", "a.service"}, InvocationID: "00ff", NeedDaemonReload: true,
 		MainPID: 7, NRestarts: 3, TimeoutStop: 1500 * time.Millisecond, MainStarted: time.UnixMicro(1_700_000_000_000_001),
 		MainExited: time.UnixMicro(1_700_000_000_000_002), ActiveLeft: time.UnixMicro(1_700_000_000_000_003),
+		UnitFileState: "enabled", StartLimitBurst: 5, WantedBy: []string{"default.target", "multi-user.target"},
+		MemoryMax: &most, PrivateDevices: true,
 		EnvironmentFiles: []EnvironmentFile{{Path: "/a", Optional: true}, {}},
 		ExecStart:        []Command{{Path: "/x", Argv: []string{"x", "-y"}}},
 	}
