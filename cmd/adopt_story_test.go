@@ -19,6 +19,9 @@ import (
 	"github.com/1bit-systems/pkg/internal/testhost"
 )
 
+// storyPatience bounds the wait for an engine that loads beside all other tests.
+const storyPatience = 2 * time.Minute
+
 const storyRecipe = `flavour: hrx
 include: [1bit, hrx]
 fix_runpath: true
@@ -102,7 +105,7 @@ func newStoryMachine(t *testing.T) *storyMachine {
 		launcher:                            strings.Replace(string(script), "#!/bin/sh\n", trap, 1),
 		filepath.Join(build, "recipe.yaml"): storyRecipe,
 		host.Outside(filepath.Join(host.Home, ".config/1bit/config.yaml")): "restart: free\n",
-		filepath.Join(outside, "config.yaml"):                              fmt.Sprintf("scope: user\nrestart: free\ndata_home: %[1]s/data\nstate_home: %[1]s/state\nload_deadline: 30s\n", m.dir),
+		filepath.Join(outside, "config.yaml"):                              fmt.Sprintf("scope: user\nrestart: free\ndata_home: %[1]s/data\nstate_home: %[1]s/state\nload_deadline: 2m\n", m.dir),
 	})
 	mustRun(t, tools.program, "--scope", "user", "pkg", "build", "--recipe", filepath.Join(build, "recipe.yaml"), "--tree", filepath.Join(build, "tree"),
 		"--out", filepath.Join(build, "dist"), "--version", "v2026.44", "--id", "7871c71", "--level", "fast")
@@ -304,7 +307,7 @@ func (m *storyMachine) serves(step, pkg string) {
 		if doc.Services[0].Health == "ok" && doc.Services[0].Live != nil {
 			break
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > storyPatience {
 			m.t.Fatalf("after %s it does not come to answer: %+v\n%s", step, doc, m.user("systemctl", "--user", "status", m.unit))
 		}
 	}

@@ -120,13 +120,12 @@ func (l *lane) reload() {
 func (l *lane) serve() {
 	l.Helper()
 	l.startable("serve")
-	for range 1000 {
+	for end := time.Now().Add(lanePatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(l.port))
 		if err == nil {
 			conn.Close()
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	l.Fatal("it does not listen")
 }
@@ -137,7 +136,8 @@ func (l *lane) startable(where string) string {
 	if result, err := l.m.Restart(l.Context(), l.unit); err != nil || result != "done" {
 		l.Fatalf("%s: a restart ended with %q, %v", where, result, err)
 	}
-	for range 200 { // between two programs, as the shell becomes the server, a process has no environment
+	// Between two programs, as the shell becomes the server, a process has no environment.
+	for end := time.Now().Add(lanePatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		u, err := l.m.Unit(l.Context(), l.unit)
 		if err != nil {
 			l.Fatal(err)
@@ -149,7 +149,6 @@ func (l *lane) startable(where string) string {
 				return name
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	l.Fatalf("%s: there is no process with a package in its environment", where)
 	return ""
@@ -159,7 +158,8 @@ func (l *lane) args(args ...string) []string {
 	return append([]string{"--config", filepath.Join(l.dir, "config.yaml")}, args...)
 }
 
-// lanePatience bounds one command of a lane: more than it waits for a lock, and for a busy manager.
+// lanePatience bounds one command of a lane, or a wait for what must come: more than a command waits for a lock, and
+// for a busy manager.
 const lanePatience = 2 * time.Minute
 
 // onebit runs our program.

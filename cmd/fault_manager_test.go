@@ -65,11 +65,10 @@ func testManagerDies(t *testing.T, l *lane) {
 	if err := os.WriteFile(managerDied, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
+	for end := time.Now().Add(lanePatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if l.m, err = systemd.Connect(t.Context(), systemd.ConnectOptions{UID: os.Getuid()}); err == nil {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	if err != nil {
 		t.Fatal(err)

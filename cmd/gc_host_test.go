@@ -25,7 +25,7 @@ func TestRemoveBesideAHiddenProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := host.Run(context.Background(), host.User, "timeout", "60", "sh", "-euc", `cd "$1"; home=$(mktemp -d)
+	out, err := host.Run(context.Background(), host.User, "timeout", "240", "sh", "-euc", `cd "$1"; home=$(mktemp -d)
 onebit() { ./1bit --config config.yaml --data-home "$home/data" --state-home "$home/state" "$@"; }
 hidden=
 for comm in /proc/[0-9]*/comm; do

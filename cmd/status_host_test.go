@@ -35,7 +35,7 @@ func TestStatusOfBothScopes(t *testing.T) {
 	mustRun(t, "chown", "-R", strconv.Itoa(host.UID), host.Outside(config))
 	run := func(user, script string) string {
 		t.Helper()
-		out, err := host.Run(context.Background(), user, "timeout", "60", "sh", "-euc", "onebit="+inside+"/1bit\n"+script)
+		out, err := host.Run(context.Background(), user, "timeout", "240", "sh", "-euc", "onebit="+inside+"/1bit\n"+script)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -102,39 +103,51 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
+// nothingUsable tells whether no connection idles that may be used again.
+func (c *Client) nothingUsable() bool {
+	c.idle.mu.Lock()
+	defer c.idle.mu.Unlock()
+	return !slices.ContainsFunc(c.idle.free, (*conn).quiet)
+}
+
 // Whatever the server does to a connection that idles is no fault of the next
 // request.
 func TestConnectionThatIsOverIsNotUsed(t *testing.T) {
-	tests := map[string]func(w net.Conn) bool{
-		"says that it closes": func(w net.Conn) bool { reply(w, "Connection: close\r\n", soundBody); return true },
-		"closes":              func(w net.Conn) bool { reply(w, "", soundBody); return false },
-		"resets": func(w net.Conn) bool {
+	// Each acts; read tells it that the client has read the answer.
+	tests := map[string]func(w net.Conn, read <-chan struct{}) bool{
+		"says that it closes": func(w net.Conn, _ <-chan struct{}) bool {
+			reply(w, "Connection: close\r\n", soundBody)
+			return true
+		},
+		"closes": func(w net.Conn, _ <-chan struct{}) bool { reply(w, "", soundBody); return false },
+		"resets": func(w net.Conn, read <-chan struct{}) bool {
 			reply(w, "", soundBody)
+			<-read
 			w.(*net.TCPConn).SetLinger(0)
 			return false
 		},
-		"says more later": func(w net.Conn) bool {
+		"says more later": func(w net.Conn, read <-chan struct{}) bool {
 			reply(w, "", soundBody)
-			time.Sleep(10 * time.Millisecond) // else it is behind the answer, see below
+			<-read // else it is behind the answer, see below
 			io.WriteString(w, "HTTP/1.1 500 Oh\r\n\r\n")
 			return true
 		},
-		"speaks HTTP/1.0": func(w net.Conn) bool { io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\n"+soundBody); return false },
+		"speaks HTTP/1.0": func(w net.Conn, _ <-chan struct{}) bool {
+			io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\n"+soundBody)
+			return false
+		},
 	}
 	for name, act := range tests {
 		t.Run(name, func(t *testing.T) {
-			acted := make(chan struct{}, 3)
-			s := newWire(t, func(_ int, _ *http.Request, w net.Conn) bool {
-				defer func() { acted <- struct{}{} }()
-				return act(w)
-			})
+			read := make(chan struct{}, 3)
+			s := newWire(t, func(_ int, _ *http.Request, w net.Conn) bool { return act(w, read) })
 			for n := range 3 {
 				a, err := s.complete(t)
 				if err != nil || string(a.Raw) != soundBody {
 					t.Fatalf("request %d: %v", n, err)
 				}
-				<-acted
-				time.Sleep(20 * time.Millisecond) // for the connection's end to arrive
+				read <- struct{}{}
+				waitFor(t, "the connection's end to arrive", s.client.nothingUsable)
 			}
 			if n := s.requests.Load(); n != 3 {
 				t.Errorf("%d requests arrived, want 3", n)
@@ -149,6 +162,7 @@ func TestConnectionThatIsOverIsNotUsed(t *testing.T) {
 // A request is sent once, whatever becomes of it, also on a connection that
 // served before.
 func TestNothingIsSentTwice(t *testing.T) {
+	const soon = 2 * time.Second // for the request to arrive, and the part of the answer, on a busy machine too
 	part := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n20\r\ndata: {\"content\":\"ab\",\"stop\":f"
 	tests := []struct {
 		name  string
@@ -159,10 +173,10 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}{
 		{"closes without a word", func(net.Conn) bool { return false }, time.Minute, io.ErrUnexpectedEOF, ""},
 		{"resets", func(w net.Conn) bool { w.(*net.TCPConn).SetLinger(0); return false }, time.Minute, syscall.ECONNRESET, ""},
-		{"never answers", func(net.Conn) bool { return true }, 50 * time.Millisecond, context.DeadlineExceeded, ""},
+		{"never answers", func(net.Conn) bool { return true }, soon, context.DeadlineExceeded, ""},
 		{"closes in mid-header", func(w net.Conn) bool { io.WriteString(w, "HTTP/1.1 200 OK\r\n"); return false }, time.Minute, io.ErrUnexpectedEOF, ""},
 		{"closes in mid-body", func(w net.Conn) bool { io.WriteString(w, part); return false }, time.Minute, io.ErrUnexpectedEOF, part[len(part)-30:]},
-		{"stops in mid-body", func(w net.Conn) bool { io.WriteString(w, part); return true }, 50 * time.Millisecond, context.DeadlineExceeded, part[len(part)-30:]},
+		{"stops in mid-body", func(w net.Conn) bool { io.WriteString(w, part); return true }, soon, context.DeadlineExceeded, part[len(part)-30:]},
 		{"says 307", func(w net.Conn) bool {
 			io.WriteString(w, "HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")
 			return true
@@ -174,6 +188,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := newWire(t, func(n int, _ *http.Request, w net.Conn) bool {
 				if n == 1 {
 					reply(w, "", soundBody)

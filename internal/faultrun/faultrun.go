@@ -37,6 +37,8 @@ type Fault struct {
 	At int `json:"at,omitempty"`
 	// Key names the point instead, as one of [Keys].
 	Key string `json:"key,omitempty"`
+	// Match names it instead by what the call looks like: the first one that [Call.String] and this have in common.
+	Match *regexp.Regexp `json:"-"`
 	// Kill sends SIGKILL before the call is made.
 	Kill bool `json:"kill,omitempty"`
 	// Errno is what the call returns instead of being made. Points on sockets are left alone.
@@ -257,7 +259,7 @@ func (t *tracer) disturb(tid int, regs *unix.PtraceRegsAmd64, p *pending) {
 	case t.gone && call.Peer != "":
 		t.result.Calls[p.index].Injected = true
 		p.fail(tid, regs, unix.EPIPE)
-	case t.fault.At == n || t.fault.Key == key:
+	case t.fault.At == n || t.fault.Key == key, t.fault.Match != nil && !t.result.Fired && t.fault.Match.MatchString(call.String()):
 		t.fire(tid, regs, p, call)
 	case t.fault.Sticky && t.result.Fired && needsSpace(call):
 		t.result.Calls[p.index].Injected = true

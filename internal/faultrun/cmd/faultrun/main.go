@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"syscall"
 
 	"github.com/1bit-systems/pkg/internal/faultrun"
@@ -31,6 +32,10 @@ func run() int {
 	flag.IntVar(&fault.At, "at", 0, "number of the point to disturb, from 1")
 	flag.BoolVar(&fault.Kill, "kill", false, "kill the program before the call")
 	flag.StringVar(&fault.Key, "key", "", "name of the point to disturb, instead of its number")
+	flag.Func("match", "name the point instead by a regular expression of the call, such as 'syncfs .*/data/'", func(text string) (err error) {
+		fault.Match, err = regexp.Compile(text)
+		return err
+	})
 	flag.BoolVar(&fault.Hangup, "hangup", false, "break all connections to local sockets at a message of one")
 	flag.BoolVar(&fault.Sent, "sent", false, "let that message out first")
 	flag.StringVar(&fault.Meanwhile, "meanwhile", "", "run a shell command before the call")
