@@ -144,7 +144,7 @@ func records(ctx context.Context, r io.Reader, boot time.Time, lines chan<- logL
 			return err
 		}
 		for record := range strings.Lines(string(buf[:n])) {
-			if !relevant(record) {
+			if !Relevant(record) {
 				continue
 			}
 			l := logLine{}

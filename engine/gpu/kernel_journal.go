@@ -58,7 +58,7 @@ func (j *journal) read(ctx context.Context, lines chan<- logLine) error {
 	rows := bufio.NewReaderSize(out, 64<<10)
 	for {
 		row, err := rows.ReadBytes('\n')
-		if l, ok := journalLine(row); ok && relevant(l.text) && !send(ctx, lines, l) {
+		if l, ok := journalLine(row); ok && Relevant(l.text) && !send(ctx, lines, l) {
 			break
 		}
 		if err != nil {

@@ -33,7 +33,7 @@ const (
 // complete by now. An event waits for the next one of its device, since the line after it may name the process: call
 // Flush when no line has come for a moment.
 func (r *KernelReader) Feed(line string) []Event {
-	if !relevant(line) {
+	if !Relevant(line) {
 		return nil
 	}
 	msg, at := message(line)
@@ -42,14 +42,14 @@ func (r *KernelReader) Feed(line string) []Event {
 
 // FeedMessage is Feed for a message of the kernel's alone, as a journal keeps it, and the moment of it.
 func (r *KernelReader) FeedMessage(message string, at time.Time) []Event {
-	if !relevant(message) {
+	if !Relevant(message) {
 		return nil
 	}
 	return r.feed(message, moment{clock: 'w', seconds: float64(at.UnixMicro()) / 1e6, at: at})
 }
 
-// relevant sorts out most lines cheaply.
-func relevant(line string) bool {
+// Relevant tells whether a line may be about a GPU. It sorts out most lines cheaply.
+func Relevant(line string) bool {
 	return strings.Contains(line, "amdgpu") || strings.Contains(line, "[drm") ||
 		strings.Contains(line, "NVRM: Xid") || strings.Contains(line, "Evicting pid ")
 }
