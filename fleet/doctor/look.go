@@ -101,18 +101,3 @@ func (l *look) readPackages(ctx context.Context) (all []*store.Package, err erro
 	}
 	return all, errors.Join(unread...)
 }
-
-// byFleet is the work of a check whose findings fleet makes, with the warnings that status shows.
-func byFleet(name string) func(ctx context.Context, l *look, add adder) error {
-	return func(_ context.Context, l *look, add adder) error {
-		services, err := l.services()
-		for _, s := range services {
-			for _, f := range s.Findings {
-				if f.Check == name {
-					add(cmp.Or(f.Where, s.where), f.Remedy, "%s", f.What)
-				}
-			}
-		}
-		return err
-	}
-}

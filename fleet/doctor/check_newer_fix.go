@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/packager"
+	"github.com/1bit-systems/pkg/packager/store"
+)
+
+// newerFix looks for fixes that the newest installed package of a flavour carries and the one that a service is armed
+// with does not, as far as their manifests say.
+func newerFix() Check {
+	return Check{
+		Name:   "newer-fix",
+		Reason: "The fault is solved in a package that is installed already, and the service can still die of it.",
+		Remedy: "1bit pkg switch UNIT ID takes the newer package when it suits; 1bit pkg diff FROM TO shows what else changes",
+		find: func(_ context.Context, l *look, add adder) error {
+			services, err := l.services()
+			packages, perr := l.packages()
+			for _, s := range services {
+				if s.Package == nil {
+					continue
+				}
+				newer := store.Newer(slices.DeleteFunc(slices.Clone(packages), func(p *store.Package) bool { return p.State != store.StateOK }), s.Package)
+				if len(newer) == 0 {
+					continue
+				}
+				if fixes := gained(s.Package.Manifest, newer[0].Manifest); len(fixes) > 0 {
+					add(s.where, s.typed(fmt.Sprintf("1bit pkg switch UNIT %s, when it suits; 1bit pkg diff %[2]s %[1]s shows what else changes", newer[0].Name, s.Package.Name)),
+						"it is armed with %s; %s is installed and carries %s", s.Package.Name, newer[0].Name, strings.Join(fixes, ", "))
+				}
+			}
+			return errors.Join(err, perr)
+		},
+	}
+}
+
+// gained names the fixes that one package carries for sure and another does not say to carry.
+func gained(from, to *packager.Manifest) []string {
+	var out []string
+	for _, f := range to.Fixes {
+		if f.Carried == nil || !*f.Carried {
+			continue
+		}
+		i := slices.IndexFunc(from.Fixes, func(g packager.Fix) bool { return g.ID == f.ID })
+		if i >= 0 && from.Fixes[i].Carried != nil && *from.Fixes[i].Carried {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (%s)", f.ID, cmp.Or(f.Title, f.Component)))
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/1bit-systems/pkg/packager/store"
+)
+
+// packageState looks for packages that are no longer as they were installed, whether a service is armed with them or not.
+func packageState() Check {
+	return Check{
+		Name:   "package-state",
+		Reason: "A package that was touched, lost files or was rebuilt in place is not what its name, its digest and its tests speak of, and nobody can go back to it.",
+		Remedy: "1bit pkg verify tells which files; install the package again, or switch to one that is whole",
+		find: func(_ context.Context, l *look, add adder) error {
+			services, err := l.services()
+			told := map[string]bool{}
+			for _, s := range services {
+				if s.told("package-state", "1bit pkg verify "+armedName(s)+" tells which files", add) > 0 && s.Package != nil {
+					told[s.Package.Path] = true
+				}
+			}
+			packages, perr := l.packages()
+			for _, p := range packages {
+				if p.State != store.StateOK && !told[p.Path] {
+					add(p.Path, "1bit pkg verify "+p.Name+" tells which files; where nothing needs it: 1bit pkg remove "+p.Name, "%s is %s: %s", p.Name, p.State, p.Detail)
+				}
+			}
+			return errors.Join(err, perr)
+		},
+	}
+}
+
+// armedName is the name of the package that a service is armed with, "" where there is none.
+func armedName(s service) string {
+	if s.Armed == nil {
+		return ""
+	}
+	return s.Armed.Package
+}

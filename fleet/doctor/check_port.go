@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// port looks for services that want the same port. One that is stopped and that nothing starts is no matter, and neither
+// are two of which one stops the other.
+func port() Check {
+	return Check{
+		Name:   "port",
+		Reason: "The second of two services on one port does not come up, and at the next boot that may be the other one than today.",
+		Remedy: "Give one of them another --port, with systemctl --user edit UNIT",
+		find: func(_ context.Context, l *look, add adder) error {
+			services, err := l.services()
+			for i, s := range services {
+				for _, other := range services[:i] {
+					if at := shared(s, other); at != "" {
+						add(s.where, s.typed("give one of them another --port, with: systemctl --user edit UNIT"), "it wants port %s, and so does %s", at, other.where)
+					}
+				}
+			}
+			return err
+		},
+	}
+}
+
+// shared is a port that two services want at the same time, "" where there is none.
+func shared(a, b service) string {
+	conflicts := func(a, b service) bool {
+		return slices.ContainsFunc(a.Settings.Values("Unit", "Conflicts"), func(v systemd.Value) bool { return slices.Contains(strings.Fields(v.Value), b.Unit) })
+	}
+	for _, s := range []service{a, b} {
+		if !s.loaded() || !s.up() && len(s.Loaded.WantedBy) == 0 || len(s.Settings.Values("Service", "PrivateNetwork")) > 0 {
+			return ""
+		}
+	}
+	if a.Scope == b.Scope && (conflicts(a, b) || conflicts(b, a)) {
+		return ""
+	}
+	for _, x := range listens(a) {
+		for _, y := range listens(b) {
+			if x.port == y.port && (x.host == y.host || everywhere(x.host) || everywhere(y.host)) {
+				return x.port
+			}
+		}
+	}
+	return ""
+}
+
+// listen is where a command says that a server listens.
+type listen struct{ host, port string }
+
+func everywhere(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
+}
+
+// listens are the ports that the commands of a service name, and its environment.
+func listens(s service) []listen {
+	environment := s.Settings.Environment()
+	var out []listen
+	for _, command := range s.Settings.Start() {
+		argv, _ := s.Settings.Argv(command, nil)
+		words := strings.Fields(strings.Join(argv, " ")) // also those of a shell's command
+		one := listen{environment["LLAMA_ARG_HOST"].Value, environment["LLAMA_ARG_PORT"].Value}
+		for i, word := range words {
+			name, value, joined := strings.Cut(word, "=")
+			if !joined && i+1 < len(words) {
+				value = words[i+1]
+			}
+			switch name {
+			case "--port":
+				one.port = value
+			case "--host":
+				one.host = value
+			}
+		}
+		if one.host == "" || one.host == "localhost" {
+			one.host = "127.0.0.1"
+		}
+		if one.port != "" && one.port != "0" {
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// ofStatus makes a check whose findings are those that fleet makes the warnings of status of. In remedy, UNIT stands for
+// the unit.
+func ofStatus(name, reason, remedy string) Check {
+	return Check{Name: name, Reason: reason, Remedy: remedy, find: func(_ context.Context, l *look, add adder) error {
+		services, err := l.services()
+		for _, s := range services {
+			s.told(name, remedy, add)
+		}
+		return err
+	}}
+}
+
+// told adds what fleet has found of a service for one check, and says how often.
+func (s service) told(name, remedy string, add adder) (times int) {
+	for _, f := range s.Findings {
+		if f.Check != name {
+			continue
+		}
+		if f.Remedy == "" {
+			f.Remedy = s.typed(remedy)
+		}
+		times++
+		if f.Where == "" {
+			add(s.where, f.Remedy, "%s", f.What)
+		} else {
+			add(f.Where, f.Remedy, "%s: %s", s.where, strings.TrimPrefix(f.What, f.Where+": "))
+		}
+	}
+	return times
+}
+
+// typed is a remedy as it is to be typed in for this service.
+func (s service) typed(remedy string) string {
+	remedy = strings.ReplaceAll(remedy, "UNIT", s.Unit)
+	if s.Scope == systemd.ScopeSystem {
+		remedy = strings.ReplaceAll(remedy, "systemctl --user", "systemctl")
+	}
+	return remedy
+}
+
+// loaded tells whether there is a unit to look at: not one that is gone, or that could not be read.
+func (s service) loaded() bool { return s.Loaded != nil && s.Settings != nil }
+
+// up tells whether the service runs or is on its way there, also by itself after it failed.
+func (s service) up() bool {
+	return s.loaded() && (s.Loaded.ActiveState == "active" || s.Loaded.ActiveState == "activating" || s.Loaded.ActiveState == "reloading")
+}
+
+// lasting tells whether the unit is meant to be there for good: not one that systemd-run made, and not one that does a
+// thing and ends.
+func (s service) lasting() bool {
+	return s.loaded() && s.Loaded.Type != "oneshot" && !strings.Contains(s.Loaded.FragmentPath, "/systemd/transient/")
+}
