@@ -42,10 +42,8 @@ func downfallsOf(e *Evidence, runs []*run) []downfall {
 			ends = append(ends, d)
 		}
 	}
-	if len(ends) == 0 || e.State.Invocation != "" && !slices.ContainsFunc(runs, func(r *run) bool { return r.invocation == e.State.Invocation && r.ended() }) {
-		if d, bad := stateEnd(e, runs); bad {
-			ends = append(ends, d)
-		}
+	if d, bad := stateEnd(e, runs); bad {
+		ends = append(ends, d)
 	}
 	slices.SortStableFunc(ends, func(a, b downfall) int { return a.At.Compare(b.At) })
 	return ends
@@ -233,7 +231,7 @@ func (d *downfall) words() {
 // stateEnd is what the manager itself says of the last end, where the journal does not have it.
 func stateEnd(e *Evidence, runs []*run) (downfall, bool) {
 	s := e.State
-	if s.MainExited == nil || s.Result == "" || s.Result == "success" || s.MainStarted != nil && s.MainStarted.After(*s.MainExited) {
+	if s.MainExited == nil || s.Invocation == "" && len(runs) > 0 || s.Result == "" || s.Result == "success" || s.MainStarted != nil && s.MainStarted.After(*s.MainExited) {
 		return downfall{}, false
 	}
 	d := downfall{}
