@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,8 +69,8 @@ type workflowRun struct {
 }
 
 type workflowRuns struct {
-	Total int            `json:"total_count"`
-	Runs  []*workflowRun `json:"workflow_runs"`
+	Total int               `json:"total_count"`
+	Runs  []json.RawMessage `json:"workflow_runs"`
 }
 
 // ciReader asks for runs until it has asked often enough.
@@ -78,18 +79,19 @@ type ciReader struct {
 	path     string
 	requests int
 	found    map[int64]Run
+	raw      map[int64]json.RawMessage
 }
 
-// overlapping lists the runs that were under way at some time from from to to, the oldest first. What could not be told
-// is in missing; the runs that were told before come all the same. A run that was started again long after it was
+// overlapping lists the runs that were under way at some time from from to to, the oldest first, and the same as GitHub
+// tells them. What could not be told is in missing; the runs that were told before come all the same. A run that was started again long after it was
 // created, and has ended since, is not found.
-func (c *CI) overlapping(ctx context.Context, from, to time.Time) (runs []Run, missing []string) {
+func (c *CI) overlapping(ctx context.Context, from, to time.Time) (runs []Run, raw []json.RawMessage, missing []string) {
 	if err := c.Check(); err != nil {
-		return nil, []string{"CI runs: " + err.Error()}
+		return nil, nil, []string{"CI runs: " + err.Error()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, ciWait)
 	defer cancel()
-	r := &ciReader{client: c.github(), path: "repos/" + c.Repository + "/actions/runs", found: map[int64]Run{}}
+	r := &ciReader{client: c.github(), path: "repos/" + c.Repository + "/actions/runs", found: map[int64]Run{}, raw: map[int64]json.RawMessage{}}
 	for _, ask := range []github.ListWorkflowRunsOptions{
 		{Created: between(from.Add(-6*time.Hour), to)},
 		{Status: "in_progress"}, // whenever it was created
@@ -111,7 +113,10 @@ func (c *CI) overlapping(ctx context.Context, from, to time.Time) (runs []Run, m
 	}
 	missing = slices.Compact(missing)
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
-	return runs, missing
+	for _, run := range runs {
+		raw = append(raw, r.raw[run.ID])
+	}
+	return runs, raw, missing
 }
 
 func between(from, to time.Time) string {
@@ -156,10 +161,12 @@ func (r *ciReader) page(ctx context.Context, opts github.ListWorkflowRunsOptions
 	if answer.Runs == nil {
 		return 0, errNoRuns
 	}
-	for _, run := range answer.Runs {
-		if run != nil {
-			r.found[run.GetID()] = run.run()
+	for _, raw := range answer.Runs {
+		var run workflowRun
+		if err := json.Unmarshal(raw, &run); err != nil {
+			return 0, err
 		}
+		r.found[run.GetID()], r.raw[run.GetID()] = run.run(), raw
 	}
 	switch full := page*ciPageSize < answer.Total; {
 	case resp.NextPage > page:

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/1bit-systems/pkg/engine/claim"
@@ -36,13 +37,24 @@ type Evidence struct {
 	Runs      []Run          `json:"ci_runs"`
 	Earlier   []Earlier      `json:"earlier"` // incidents of this unit or package family on this host
 	Missing   []string       `json:"missing"` // what could not be gathered, and why
-	Gaps      []string       `json:"gaps"`    // what of the unit's log is not in Entries, and why
+	Gaps      []string       `json:"gaps"`    // what of the unit's log is lost, and why
+	Kept      []Span         `json:"kept"`    // when all of the unit's log is in Entries; of the rest only what systemd tells of it
 
 	// Entries are the journal's of the unit, and of systemd about it, in order; Kernel what the kernel's log says of
 	// GPUs and of the OOM killer. They have files of their own in the folder.
 	Entries []systemd.Entry `json:"-"`
+	Kernels []systemd.Entry `json:"-"` // that Kernel and OOM were made of
 	Kernel  []gpu.Event     `json:"kernel"`
 	OOM     []OOMKill       `json:"oom"` // processes that the kernel killed for memory in the window, whoever's
+
+	Actions  []json.RawMessage `json:"-"` // Runs as GitHub told them
+	Manifest []byte            `json:"-"` // of Package
+}
+
+// Span is a part of the time.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
 }
 
 // OOMKill is a process that the kernel killed for want of memory.
@@ -93,16 +105,17 @@ type UnitSetting struct {
 
 // Package is an installed package, as far as a report needs it.
 type Package struct {
-	Name    string            `json:"name"`
-	ID      string            `json:"id"`
-	Version string            `json:"version"`
-	Digest  string            `json:"digest"`
-	Path    string            `json:"path"`
-	Pins    map[string]string `json:"pins"` // component to commit
-	Carried []string          `json:"carried"`
-	Missing []string          `json:"missing"`
-	Unknown []string          `json:"unknown"`
-	Gained  []string          `json:"gained,omitempty"` // of a newer one: fixes that it carries and the service's does not
+	Name        string            `json:"name"`
+	ID          string            `json:"id"`
+	Version     string            `json:"version"`
+	Digest      string            `json:"digest"`
+	Path        string            `json:"path"`
+	Pins        map[string]string `json:"pins"` // component to commit
+	Carried     []string          `json:"carried"`
+	Missing     []string          `json:"missing"`
+	Unknown     []string          `json:"unknown"`
+	InstalledAt time.Time         `json:"installed_at"`
+	Gained      []string          `json:"gained,omitempty"` // of a newer one: fixes that it carries and the service's does not
 }
 
 // HostState is the host at one moment.
@@ -142,4 +155,5 @@ type Earlier struct {
 	Package   string    `json:"package"`
 	Signature string    `json:"signature"`
 	Folder    string    `json:"folder"`
+	Event     string    `json:"event"` // Report.Event
 }

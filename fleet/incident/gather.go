@@ -1,11 +1,20 @@
 package incident
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/1bit-systems/pkg/engine/claim"
 	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/internal/procfs"
+	"github.com/1bit-systems/pkg/internal/secret"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -35,9 +44,125 @@ type GatherOptions struct {
 	Program   string // version of the program that gathers
 }
 
-// Gather looks at a unit, its log and its host. What cannot be read is a line in Evidence.Missing; the error wraps
-// systemd.ErrNoUnit where neither the manager nor the journal knows the unit, and ctx's.
+// The window around an end in which others' work counts.
+const (
+	windowBefore = time.Hour
+	windowAfter  = 5 * time.Minute
+)
+
+// gatherer gathers one Evidence.
+type gatherer struct {
+	o       GatherOptions
+	e       *Evidence
+	service *fleet.Inspection // nil: the manager does not tell
+	unknown error             // the manager knows no such unit
+	end     end
+	secrets secret.Known
+}
+
+// Gather looks at a unit, its log and its host. What cannot be read is a line in Evidence.Missing; the error is ctx's,
+// or wraps systemd.ErrNoUnit where neither the manager nor the journal knows the unit. No secret is in what it returns,
+// as far as a name or a shape tells one. How much of the log is kept is bounded, see keepBefore.
 func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
-	e := &Evidence{Unit: o.Unit, Scope: o.Scope, Program: o.Program, GatheredAt: o.Now}
-	return e, ctx.Err()
+	g := &gatherer{o: o, e: &Evidence{
+		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now,
+	}}
+	g.host()
+	g.unit(ctx)
+	g.journal(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("gather evidence about %s: %w", g.e.Unit, err)
+	}
+	if g.unknown != nil && len(g.e.Entries) == 0 {
+		return nil, fmt.Errorf("gather evidence about %s: %w", g.e.Unit, g.unknown)
+	}
+	g.window()
+	g.kernel(ctx)
+	g.packages(ctx)
+	g.gpus(ctx)
+	g.claims()
+	if o.CI != nil {
+		var missing []string
+		g.e.Runs, g.e.Actions, missing = o.CI.overlapping(ctx, g.e.From, g.e.To)
+		g.e.Missing = append(g.e.Missing, missing...)
+	}
+	g.earlier()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("gather evidence about %s: %w", g.e.Unit, err)
+	}
+	g.mask()
+	return g.e, nil
+}
+
+// unitName completes a name as systemctl does.
+func unitName(name string) string {
+	if strings.HasSuffix(name, ".service") {
+		return name
+	}
+	return name + ".service"
+}
+
+func (g *gatherer) miss(format string, args ...any) {
+	g.e.Missing = append(g.e.Missing, fmt.Sprintf(format, args...))
+}
+
+// window is around the end, else the time before now.
+func (g *gatherer) window() {
+	if g.end.last.IsZero() {
+		g.e.From, g.e.To = g.o.Now.Add(-windowBefore), g.o.Now
+		if since := g.o.Since; !since.IsZero() && since.Before(g.e.From) {
+			g.e.From = since
+		}
+		return
+	}
+	ended := g.end.last
+	g.e.Ended = &ended
+	g.e.From, g.e.To = g.end.first.Add(-windowBefore), earliest(g.end.last.Add(windowAfter), g.o.Now)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// gpus lists the GPUs and who has one open, the unit's processes left out.
+func (g *gatherer) gpus(ctx context.Context) {
+	var pids []int
+	if g.service != nil && g.service.Loaded != nil {
+		var err error
+		if pids, err = systemd.Processes(g.path("proc"), g.path("sys/fs/cgroup"), g.service.Loaded); err != nil {
+			g.miss("which of the processes that have a GPU open are the unit's own: %v", err)
+		}
+	}
+	var err error
+	if g.e.Processes, err = g.o.Sensors.Residents(ctx, pids...); err != nil {
+		g.miss("GPU processes: %v", err)
+	}
+}
+
+func (g *gatherer) claims() {
+	for _, path := range g.o.Claims {
+		records, err := claim.ReadHistory(path, g.e.From, g.e.To)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			g.miss("claims: %v", err)
+		}
+		g.e.Claims = append(g.e.Claims, records...)
+	}
+}
+
+func (g *gatherer) path(parts ...string) string {
+	return filepath.Join(cmp.Or(g.o.Root, "/"), filepath.Join(parts...))
+}
+
+// zone is the IANA name of the host's time zone.
+func zone(root string) string {
+	root = cmp.Or(root, "/")
+	if target, err := os.Readlink(filepath.Join(root, "etc/localtime")); err == nil {
+		if _, name, ok := strings.Cut(target, "/zoneinfo/"); ok {
+			return name
+		}
+	}
+	return procfs.FirstLine(filepath.Join(root, "etc/timezone"))
 }

@@ -27,3 +27,16 @@ func (k Known) Text(s string) string {
 	}
 	return Text(s)
 }
+
+// AddWords takes in the secrets of a command line.
+func (k *Known) AddWords(argv []string) {
+	for i, word := range argv {
+		name, value, assigned := strings.Cut(word, "=")
+		switch {
+		case assigned:
+			k.Add(name, value)
+		case strings.HasPrefix(word, "-") && i+1 < len(argv):
+			k.Add(word, argv[i+1])
+		}
+	}
+}

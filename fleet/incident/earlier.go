@@ -1,0 +1,132 @@
+package incident
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// Bounds of what is read of earlier incidents.
+const (
+	maxEarlier  = 300
+	maxReportMB = 16
+)
+
+// earlier lists the incidents of this unit, or of another one that ran from a package of the same flavour, that were
+// written down before, the latest first.
+func (g *gatherer) earlier() {
+	if g.o.Incidents == "" {
+		return
+	}
+	folders, err := os.ReadDir(g.o.Incidents)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			g.miss("earlier incidents: %v", err)
+		}
+		return
+	}
+	flavour := ""
+	if g.e.Package != nil {
+		flavour = flavourOf(g.e.Package.Name)
+	}
+	read := 0
+	for _, folder := range slices.Backward(folders) { // their names begin with the time
+		if !folder.IsDir() || strings.HasPrefix(folder.Name(), ".") {
+			continue
+		}
+		if read++; read > maxEarlier {
+			g.miss("earlier incidents: there are more than %d, and the oldest were not looked at", maxEarlier)
+			break
+		}
+		x, err := readEarlier(filepath.Join(g.o.Incidents, folder.Name()))
+		if err != nil {
+			g.miss("earlier incident: %v", err)
+			continue
+		}
+		if x.Unit == g.e.Unit || flavour != "" && flavourOf(x.Package) == flavour {
+			g.e.Earlier = append(g.e.Earlier, x)
+		}
+	}
+	slices.SortStableFunc(g.e.Earlier, func(a, b Earlier) int { return b.At.Compare(a.At) })
+}
+
+func flavourOf(name string) string {
+	flavour, _, _ := strings.Cut(name, "-")
+	return flavour
+}
+
+// readEarlier reads what little is needed of a report.
+func readEarlier(dir string) (Earlier, error) {
+	path := filepath.Join(dir, reportName)
+	b, err := readBounded(path, maxReportMB<<20)
+	if err != nil {
+		return Earlier{}, err
+	}
+	x, err := parseEarlier(b)
+	if err != nil {
+		return Earlier{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	x.Folder = dir
+	return x, nil
+}
+
+func parseEarlier(b []byte) (Earlier, error) {
+	var r struct {
+		Schema    int    `json:"schema"`
+		Unit      string `json:"unit"`
+		Event     string `json:"event"`
+		Signature string `json:"signature"`
+		Ending    *struct {
+			At time.Time `json:"at"`
+		} `json:"ending"`
+		Evidence *struct {
+			GatheredAt time.Time `json:"gathered_at"`
+			Package    *struct {
+				Name string `json:"name"`
+			} `json:"package"`
+		} `json:"evidence"`
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return Earlier{}, err
+	}
+	if r.Schema < 1 || r.Unit == "" {
+		return Earlier{}, errors.New("it is no report of an incident")
+	}
+	x := Earlier{Unit: r.Unit, Event: r.Event, Signature: r.Signature}
+	if r.Evidence != nil {
+		x.At = r.Evidence.GatheredAt
+		if r.Evidence.Package != nil {
+			x.Package = r.Evidence.Package.Name
+		}
+	}
+	if r.Ending != nil {
+		x.At = r.Ending.At
+	}
+	return x, nil
+}
+
+// readBounded reads a regular file of no more than so many bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, info, err := systemd.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > most {
+		return nil, fmt.Errorf("read %s: it has %d bytes, more than the %d that are read", path, info.Size(), most)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return b, nil
+}
