@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/1bit-systems/pkg/engine/claim"
 	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 // Options say where to look, and what only the caller knows. Hosts, UID, User and Now are required.
@@ -27,6 +29,12 @@ type Options struct {
 	Now        time.Time
 
 	Policy Policy
+
+	// Journal reads the journal; nil: systemd.ReadJournal on this machine, and nothing where there is a Root.
+	Journal func(ctx context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) (gaps []string, err error)
+
+	Claim         claim.Lock // a Path of "" is the default one
+	ClaimFloorGiB float64    // of MemAvailable, below which a claim is refused; 0: none
 }
 
 // The states of a check.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager/store"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 // look is what the checks look at, read once.
@@ -35,6 +36,9 @@ type service struct {
 
 func newLook(ctx context.Context, opts Options) *look {
 	l := &look{Options: opts}
+	if l.Journal == nil && l.Root == "" {
+		l.Journal = systemd.ReadJournal
+	}
 	examined := sync.OnceValues(func() ([]*fleet.Examination, error) { return l.examine(ctx) })
 	l.services = sync.OnceValues(func() ([]service, error) { return l.servicesOf(examined()) })
 	l.lookalikes = func() (all []fleet.Lookalike, err error) {

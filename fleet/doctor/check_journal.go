@@ -1,0 +1,132 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// journal looks whether what a service writes is kept, whole, and can be read by who looks after it.
+func journal() Check {
+	return Check{
+		Name:   "journal",
+		Reason: "The lines before a service died are what tells why; a journal that keeps them in memory, drops them for their rate or hides them has nothing to tell.",
+		Remedy: "Keep the journal on disk: " + persist,
+		find: func(ctx context.Context, l *look, add adder) error {
+			if _, err := os.Stat(l.path("run/systemd/system")); err != nil {
+				return errors.New("this machine was not booted with systemd, and keeps no journal")
+			}
+			return errors.Join(l.journalStorage(add), l.suppressed(ctx, add))
+		},
+	}
+}
+
+// persist works whatever the configuration says: the last file by its name wins.
+const persist = `sudo mkdir -p /etc/systemd/journald.conf.d && printf '[Journal]\nStorage=persistent\n' | sudo tee /etc/systemd/journald.conf.d/zz-persistent.conf && sudo systemctl restart systemd-journald && sudo journalctl --flush`
+
+// journalStorage looks where journald keeps what it gets. It follows journald.conf(5): one list of drop-ins by name, the
+// stronger folder's of two of a name, and "auto" where nothing is said, which is the disk only if /var/log/journal is
+// there.
+func (l *look) journalStorage(add adder) error {
+	files, err := l.journaldFiles()
+	if err != nil {
+		return fmt.Errorf("where the journal is kept: %w", err)
+	}
+	storage, where := "auto", ""
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("where the journal is kept: %w", err)
+		}
+		file, err := systemd.ParseFile(path, text)
+		if err != nil {
+			return fmt.Errorf("where the journal is kept: %w", err)
+		}
+		for _, line := range file.Get("Journal", "Storage") {
+			storage, where = line.Value, fmt.Sprintf("%s:%d", path, line.Number)
+		}
+	}
+	switch storage {
+	case "none":
+		add(where, "", "the journal keeps nothing (Storage=none)")
+	case "volatile":
+		add(where, "", "the journal is kept in memory and gone after a reboot (Storage=volatile)")
+	case "persistent":
+	default:
+		if _, err := os.Stat(l.path("var/log/journal")); errors.Is(err, fs.ErrNotExist) {
+			add("/var/log/journal", "", "the journal is kept in memory and gone after a reboot: the folder is not there, and Storage=auto does not make it")
+		}
+	}
+	return nil
+}
+
+// journaldFiles are the files of journald's configuration in the order in which they count.
+func (l *look) journaldFiles() ([]string, error) {
+	dirs := []string{"etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd"} // the strongest first
+	var files []string
+	for _, dir := range dirs {
+		path := l.path(dir, "journald.conf")
+		if _, err := os.Stat(path); err == nil {
+			files = append(files, path)
+			break
+		}
+	}
+	byName := map[string]string{}
+	for _, dir := range slices.Backward(dirs) {
+		found, err := filepath.Glob(l.path(dir, "journald.conf.d/*.conf"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			byName[filepath.Base(path)] = path
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if target, err := filepath.EvalSymlinks(byName[name]); err == nil && target != "/dev/null" { // which masks it
+			files = append(files, byName[name])
+		}
+	}
+	return files, nil
+}
+
+// suppressed looks whether journald dropped messages of our services since the boot. What it says of that is in the
+// system's journal, which not everybody may read.
+func (l *look) suppressed(ctx context.Context, add adder) error {
+	services, err := l.services()
+	if len(services) == 0 || l.Journal == nil {
+		return err
+	}
+	unseen := []error{err}
+	dropped := map[string]int{}
+	_, err = l.Journal(ctx, systemd.JournalQuery{Scope: systemd.ScopeSystem, Since: l.bootTime(), IDs: []string{systemd.IDSuppressed}}, func(e systemd.Entry) error {
+		n, _ := strconv.Atoi(e.Fields["N_DROPPED"])
+		dropped[e.Unit] += n
+		return nil
+	})
+	if err != nil {
+		unseen = append(unseen, fmt.Errorf("whether messages of services were dropped: %w", err))
+	}
+	for _, s := range services {
+		if n := dropped[s.Unit]; n > 0 {
+			add(s.where, "write LogRateLimitIntervalSec=0 into [Service] of the unit: "+strings.TrimSpace("systemctl "+scopeFlag(s)+"edit "+s.Unit), "journald dropped %d of its messages since the boot for their rate", n)
+		}
+	}
+	return errors.Join(unseen...)
+}
+
+// scopeFlag is what systemctl is told to reach the manager of a service.
+func scopeFlag(s service) string {
+	if s.Scope == systemd.ScopeUser {
+		return "--user "
+	}
+	return ""
+}

@@ -1,0 +1,107 @@
+package doctor_test
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/1bit-systems/pkg/packager"
+)
+
+// hostPlants are the problems of the host itself.
+func hostPlants() []plant {
+	return []plant{
+		{name: "no linger", check: "linger", where: "account ai", what: unit, plant: func(g *garden, _ *question) {
+			g.remove("/var/lib/systemd/linger/" + g.host.User)
+		}},
+		{name: "the runtime folder of another account", check: "bus", where: "XDG_RUNTIME_DIR", what: "uid 0", plant: func(_ *garden, q *question) {
+			q.RuntimeDir = "/run/user"
+		}},
+		{name: "a journal in memory", check: "journal", where: "50-small.conf:2", what: "memory", plant: func(g *garden, _ *question) {
+			g.write("/etc/systemd/journald.conf.d/50-small.conf", "[Journal]\nStorage=volatile\n")
+		}},
+		{name: "no journal", check: "journal", where: "journald.conf:", what: "keeps nothing", root: true, plant: func(g *garden, _ *question) {
+			g.add("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n")
+		}},
+		{name: "packages that may not run", check: "store-place", where: ".local/share", what: "noexec", plant: func(g *garden, _ *question) {
+			g.remount(g.data, "noexec")
+		}},
+		{name: "packages that cannot be changed", check: "store-place", where: ".local/share", what: "read-only", plant: func(g *garden, _ *question) {
+			g.remount(g.data, "ro")
+		}},
+		{name: "packages on another machine's disk", check: "store-place", where: ".local/share", what: "nfs4", plant: func(g *garden, q *question) {
+			q.Root = g.recorded(map[string]string{"proc/self/mountinfo": "36 1 0:32 / / rw,relatime shared:1 - nfs4 server:/export rw,vers=4.2\n"})
+		}},
+		{name: "no room for a switch", check: "disk-space", where: "state/1bit", what: "a switch needs", also: []string{"store-place"}, plant: func(g *garden, _ *question) {
+			g.later(func() { g.asRoot("umount", g.state) })
+			if err := g.host.MountSmall(g.Context(), g.state, 48<<10); err != nil {
+				g.Fatal(err)
+			}
+		}},
+		{name: "state that is gone after a reboot", check: "store-place", where: "state/1bit", what: "memory", plant: func(g *garden, _ *question) {
+			g.later(func() { g.asRoot("umount", g.state) })
+			if err := g.host.MountSmall(g.Context(), g.state, 4<<20); err != nil {
+				g.Fatal(err)
+			}
+		}},
+		{name: "state of root's", check: "writable", where: "1bit/proposals", what: "uid 0", plant: func(g *garden, _ *question) {
+			g.later(func() { g.asRoot("rmdir", filepath.Join(g.state, "proposals")) })
+			g.asRoot("mkdir", filepath.Join(g.state, "proposals"))
+		}},
+		{name: "staging of root's", check: "writable", where: ".1bit-staging", what: "may not write there", plant: func(g *garden, _ *question) {
+			g.chown(filepath.Join(g.data, ".1bit-staging"), "root")
+		}},
+		{name: "an install of root's that was cut off", check: "staging", where: "install-cut", what: "cut off", plant: func(g *garden, _ *question) {
+			cut := filepath.Join(g.data, ".1bit-staging/install-cut")
+			g.later(func() { g.asRoot("rm", "-rf", cut) })
+			g.asRoot("sh", "-c", "mkdir -m 700 "+cut+" && touch "+cut+"/part && touch -d '3 days ago' "+cut)
+		}},
+		{name: "a policy that everybody may write", check: "open-to-others", where: "config.yaml", what: "every account", plant: func(g *garden, _ *question) {
+			path := filepath.Join(g.home, ".config/1bit/config.yaml")
+			g.write(path, "restart: confirm\n")
+			g.chmod(path, 0o666)
+		}},
+		{name: "a policy of root's in the user's hands", check: "open-to-others", where: "/etc/1bit", what: "account ai", root: true, plant: func(g *garden, q *question) {
+			q.Policy.File, q.Policy.Restart = "/etc/1bit/config.yaml", "confirm"
+			g.chown("/etc/1bit", g.host.User)
+		}},
+		{name: "units that everybody may write", check: "open-to-others", where: "systemd/user", what: "every account", plant: func(g *garden, _ *question) {
+			g.chmod(g.units, 0o777)
+		}},
+		{name: "a device that the account may not use", check: "device-access", where: "/dev/onebit0", what: "runs as ai", plant: func(g *garden, _ *question) {
+			g.later(func() { g.asRoot("rm", "-f", "/dev/onebit0") })
+			g.asRoot("mknod", "-m", "600", "/dev/onebit0", "c", "1", "3")
+			g.install("ccc0003", requires(packager.Requirement{Kind: packager.RequireDevice, Name: "/dev/onebit0"}))
+			g.switchTo("hrx-ccc0003")
+			g.restart()
+		}},
+		{name: "a kernel parameter of another value", check: "kernel-parameter", where: "amdgpu.cwsr_enable", what: "it is 1, and hrx-ddd0004 wants 0", plant: func(g *garden, q *question) {
+			g.install("ddd0004", requires(packager.Requirement{Kind: packager.RequireKernelParameter, Name: "amdgpu.cwsr_enable", Value: "0"}))
+			q.Root = g.recorded(map[string]string{"sys/module/amdgpu/parameters/cwsr_enable": "1\n"})
+		}},
+		{name: "merging of pages under a package without the fix", check: "eviction", where: "/sys/kernel/mm/ksm/run", what: "hrx-eee0005", plant: func(g *garden, q *question) {
+			g.install("eee0005", func(m *packager.Manifest) {
+				m.Fixes = []packager.Fix{{ID: "engine#123", Component: "engine", Commits: []string{"00adc2b"}, Carried: new(bool), How: "asked of git"}}
+			})
+			g.switchTo("hrx-eee0005")
+			g.restart()
+			q.Root = g.recorded(map[string]string{"sys/kernel/mm/ksm/run": "1\n", "proc/sys/vm/compaction_proactiveness": "20\n"})
+		}},
+		{name: "a fault of the GPU", check: "gpu-fault", where: "0000:0b:00.0", what: "page-fault once since the boot", plant: func(g *garden, q *question) {
+			q.Root = g.recorded(map[string]string{"dev/kmsg": "3,1201,300100000,-;amdgpu 0000:0b:00.0: amdgpu: [gfxhub0] retry page fault (src_id:0 ring:0 vmid:5 pasid:32772, for process llama-server pid 5100 thread llama-server pid 5100)\n"})
+		}},
+		{name: "a lock that cannot be made", check: "claim-lock", where: "/etc/gpu.lock", what: "cannot be used", plant: func(_ *garden, q *question) {
+			q.Claim = "/etc/gpu.lock"
+		}},
+		{name: "less memory than a claim wants", check: "claim-lock", where: "", what: "claims are refused now", plant: func(_ *garden, q *question) {
+			q.FloorGiB = 1 << 20
+		}},
+		{name: "a clock that is behind", check: "clock", where: armed, what: "2020-01-01", plant: func(_ *garden, q *question) {
+			q.Now = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		}},
+	}
+}
+
+// requires adds a requirement to a package.
+func requires(r packager.Requirement) func(m *packager.Manifest) {
+	return func(m *packager.Manifest) { m.Requires = append(m.Requires, r) }
+}
