@@ -12,7 +12,7 @@ const (
 	IDUnitSucceeded    = "7ad2d189f7e94e70a38c781354912448" // the unit ended well
 	IDFailureResult    = "d9b373ed55a64feb8242e02dbe79a49c" // the unit ended badly; UNIT_RESULT
 	IDRestartScheduled = "5eb03494b6584870a536b337290809b3" // N_RESTARTS
-	IDResources        = "ae8f7b866b0347b9af31fe1c80b127c0" // after the end; CPU_USAGE_NSEC, MEMORY_PEAK (since 254), …
+	IDResources        = "ae8f7b866b0347b9af31fe1c80b127c0" // after the end; CPU_USAGE_NSEC, and, by newer ones, MEMORY_PEAK
 	IDOOM              = "fe6faa94e7774663a0da52717891d8ef" // the kernel's OOM killer killed a process of the unit
 	IDOOMD             = "d989611b15e44c9dbf31e3c81256e4ed" // systemd-oomd did
 	IDSpawnFailed      = "641257651c1b4ec9a8624d7a40a9e1e7" // the program could not be executed; EXECUTABLE, ERRNO
