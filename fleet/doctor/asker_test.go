@@ -179,6 +179,9 @@ type asker struct {
 func newAsker(t testing.TB, host *testhost.Host, account, program string) *asker {
 	t.Helper()
 	a := &asker{t: t, account: account, policy: filepath.Join(host.Home, ".config/1bit/config.yaml")}
+	if account == "root" {
+		a.policy = "/etc/1bit/config.yaml"
+	}
 	cmd := host.Command(context.Background(), account, program)
 	cmd.Env = append(cmd.Env, insideVariable+"="+host.Home)
 	cmd.Stderr = &a.stderr
