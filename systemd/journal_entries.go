@@ -47,11 +47,9 @@ func readEntries(in io.Reader, g *journalGaps, f func(Entry) error) error {
 				}
 			}
 		}
-		switch {
-		case err == nil || err == errLongRow:
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return give(split.endAll("it is not there")...)
-		default:
+		} else if err != nil && !errors.Is(err, errLongRow) {
 			return err
 		}
 	}
