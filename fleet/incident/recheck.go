@@ -34,6 +34,7 @@ const (
 // shaped is a plan's content, worked out of a report.
 type shaped struct {
 	name, model string
+	entry       string // "" is llama-server
 	parallel    int
 	ctx         int
 	unified     bool
@@ -73,6 +74,9 @@ func shapePlan(r *Report, model string) (*shaped, error) {
 		name: planName(r), model: model, parallel: s.Parallel, ctx: s.Context, unified: s.KVUnified,
 		neighbour: s.Neighbour, told: map[string]string{},
 	}
+	if s.Entry != entryServer {
+		p.entry = s.Entry
+	}
 	if p.neighbour == "" {
 		p.neighbour = "none"
 	}
@@ -88,6 +92,7 @@ func shapePlan(r *Report, model string) (*shaped, error) {
 	p.server(r)
 	p.environment(r)
 	p.options(s.Flags)
+	p.leftOut(r)
 	if err := p.lengths(s); err != nil {
 		return nil, err
 	}
@@ -172,6 +177,23 @@ func (p *shaped) options(flags []string) {
 		}
 		if value {
 			i++
+		}
+	}
+}
+
+// leftOut says of which options of the service's command the value is a secret, where a plan may have them.
+func (p *shaped) leftOut(r *Report) {
+	if r.Evidence == nil {
+		return
+	}
+	option := ""
+	for _, word := range r.Evidence.Command {
+		name, _, assigned := strings.Cut(word, "=")
+		if assigned || isOption(word) {
+			option = name
+		}
+		if strings.Contains(word, secret.Mask) && isOption(option) && !acceptance.OwnFlag(option) {
+			p.notes = append(p.notes, fmt.Sprintf("the service's %s has a secret, so it is not in the plan, and options beside it may lack: compare server.flags with the command in the report", option))
 		}
 	}
 }

@@ -25,6 +25,9 @@ func (p *shaped) yaml(r *Report) []byte {
 	w.line("model: %s", quoted(p.model))
 	w.line("")
 	w.line("server:")
+	if p.entry != "" {
+		w.value("  entry: "+quoted(p.entry), "what the service starts; it starts the server")
+	}
 	w.value("  parallel: "+fmt.Sprint(p.parallel), cmp.Or(p.told["parallel"], "slots, as the incident's"))
 	w.value("  kv_unified: "+fmt.Sprint(p.unified), "whether they share one memory, as they did")
 	w.value("  ctx: "+fmt.Sprint(p.ctx), cmp.Or(p.told["ctx"], "tokens of all slots together"))

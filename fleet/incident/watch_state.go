@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 type watchState struct {
 	Schema  int                    `json:"schema"`
 	Sources map[string]sourceState `json:"sources"`
+
+	written []byte
 }
 
 type sourceState struct {
@@ -50,15 +53,20 @@ func (s *watchState) put(name string, t *track) {
 	s.Sources[name] = sourceState{t.begun, t.done().cursor, t.covered}
 }
 
+// write writes the state, if it is another one than last time.
 func (s *watchState) write(path string) error {
 	raw, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
+	if err != nil || bytes.Equal(raw, s.written) {
 		return err
 	}
 	if err := atomicfile.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, append(raw, '\n'), 0o644)
+	if err := atomicfile.Write(path, append(raw, '\n'), 0o644); err != nil {
+		return err
+	}
+	s.written = raw
+	return nil
 }
 
 // FolderName is that of an incident's folder: when the unit ended, in UTC, and its name.
