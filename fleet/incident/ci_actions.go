@@ -166,6 +166,9 @@ func (r *ciReader) page(ctx context.Context, opts github.ListWorkflowRunsOptions
 		if err := json.Unmarshal(raw, &run); err != nil {
 			return 0, err
 		}
+		if run.GetID() <= 0 {
+			return 0, errNoRuns
+		}
 		r.found[run.GetID()], r.raw[run.GetID()] = run.run(), raw
 	}
 	switch full := page*ciPageSize < answer.Total; {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -72,19 +73,47 @@ func (g *gatherer) journal(ctx context.Context) {
 	if g.end.last.IsZero() {
 		g.fromState()
 	}
+	if err := g.recent(ctx, kept); err != nil {
+		g.miss("the journal: %v", err)
+	}
 	for _, read := range []func(context.Context, map[string]systemd.Entry) error{g.head, g.around} {
 		if err := read(ctx, kept); err != nil && !slices.Contains(g.e.Missing, "the journal: "+err.Error()) {
 			g.miss("the journal: %v", err)
 		}
 	}
-	for _, e := range kept {
-		g.e.Entries = append(g.e.Entries, e)
-	}
-	slices.SortFunc(g.e.Entries, func(a, b systemd.Entry) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Monotonic, b.Monotonic), cmp.Compare(a.Cursor, b.Cursor))
-	})
+	g.e.Entries = inOrder(kept)
 	slices.Sort(g.e.Gaps)
 	g.e.Gaps = slices.Compact(g.e.Gaps)
+}
+
+// inOrder are the entries by time. Those of one moment are in the order of their cursors' numbers, as far as that is told.
+func inOrder(kept map[string]systemd.Entry) []systemd.Entry {
+	return slices.SortedFunc(maps.Values(kept), func(a, b systemd.Entry) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Monotonic, b.Monotonic), cmp.Compare(len(a.Cursor), len(b.Cursor)), cmp.Compare(a.Cursor, b.Cursor))
+	})
+}
+
+// recent reads the latest log, where no end is recent: a server that its front end outlives dies without a word of
+// systemd's.
+func (g *gatherer) recent(ctx context.Context, kept map[string]systemd.Entry) error {
+	limit := g.end.last.Add(windowAfter)
+	if !limit.Before(g.o.Now) {
+		return nil
+	}
+	if limit.Before(g.o.Since) {
+		limit = g.o.Since
+	}
+	if err := g.near(ctx, kept, g.o.Now, g.o.Now, limit); err != nil {
+		return err
+	}
+	so := Analyse(&Evidence{Unit: g.e.Unit, Scope: g.e.Scope, State: g.e.State, Entries: inOrder(kept), Kept: g.e.Kept})
+	if d := so.Ending; d != nil && d.At.After(limit) {
+		g.end = end{first: d.At, last: d.At, invocation: d.Invocation}
+		if d.StartedAt != nil {
+			g.end.started = *d.StartedAt
+		}
+	}
+	return nil
 }
 
 // fromState takes the end from the manager where the journal does not tell it.
@@ -177,10 +206,10 @@ func (g *gatherer) head(ctx context.Context, kept map[string]systemd.Entry) erro
 	return err
 }
 
-// around reads the log around the first end of the event and around the last one. Without an end it is the log up to now.
+// around reads the log around the first end of the event and around the last one.
 func (g *gatherer) around(ctx context.Context, kept map[string]systemd.Entry) error {
 	if g.end.last.IsZero() {
-		return g.near(ctx, kept, g.o.Now, g.o.Now, g.o.Since)
+		return nil
 	}
 	limit := g.end.started.Add(-time.Second)
 	if g.end.started.IsZero() {
@@ -254,7 +283,23 @@ func (n *nearness) add(e systemd.Entry) error {
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 func (g *gatherer) query(since, until time.Time) systemd.JournalQuery {
-	return systemd.JournalQuery{Scope: g.e.Scope, UID: g.o.UID, Unit: g.e.Unit, Since: since, Until: until}
+	return systemd.JournalQuery{Scope: g.e.Scope, UID: g.o.UID, Unit: g.e.Unit, Identifier: g.identifier(), Since: since, Until: until}
+}
+
+// identifier is what the lines of the unit's program are marked with.
+func (g *gatherer) identifier() string {
+	if g.service == nil || g.service.Loaded == nil {
+		return ""
+	}
+	if s := g.service.Settings; s != nil {
+		if own := s.Last("Service", "SyslogIdentifier"); own.Line.Value != "" && own.Unsure == "" {
+			return own.Line.Value
+		}
+	}
+	if start := g.service.Loaded.ExecStart; len(start) > 0 && start[0].Path != "" {
+		return filepath.Base(start[0].Path)
+	}
+	return ""
 }
 
 // errEnough ends a reading.

@@ -81,7 +81,8 @@ func stateOf(u *systemd.Unit) UnitState {
 	return UnitState{
 		Load: u.LoadState, Active: u.ActiveState, Sub: u.SubState, Result: u.Result, Type: u.Type, Restart: u.Restart,
 		Restarts: u.NRestarts, Invocation: u.InvocationID, MainPID: u.MainPID, MainStarted: moment(u.MainStarted),
-		MainExited: moment(u.MainExited), MainCode: u.ExecMainCode, MainStatus: u.ExecMainStatus, ControlGroup: u.ControlGroup,
+		MainExited: moment(u.MainExited), MainCode: u.ExecMainCode, MainStatus: u.ExecMainStatus, MemoryMax: u.MemoryMax,
+		MemoryPeak: u.MemoryPeak, ControlGroup: u.ControlGroup,
 	}
 }
 
