@@ -25,14 +25,18 @@ const journalctl = "/usr/bin/journalctl"
 // what this user may not read, files that cannot be read, messages that were too long. The error wraps ErrNoJournal
 // where nothing can be read; what could be read before an error has been handed out.
 func ReadJournal(ctx context.Context, q JournalQuery, f func(Entry) error) (gaps []string, err error) {
-	return journal{program: journalctl, root: "/"}.read(ctx, q, f)
+	return hostJournal().read(ctx, q, f)
 }
 
-// A journal is the one of a host, through the program that reads it. Both are others in tests.
+// A journal is the one of a host, through the program that reads it.
 type journal struct {
 	program string
 	root    string
+	pause   time.Duration // before a program that followed and ended is started again, doubled each time
 }
+
+// hostJournal is the journal of this host.
+func hostJournal() journal { return journal{program: journalctl, root: "/", pause: followPause} }
 
 func (j journal) read(ctx context.Context, q JournalQuery, f func(Entry) error) ([]string, error) {
 	args, err := q.args()

@@ -132,8 +132,8 @@ func TestReadEntriesBounded(t *testing.T) {
 }
 
 func FuzzReadEntries(f *testing.F) {
-	f.Add([]byte(piece("a", "x", true, 1)+piece("a", "y", false, 1)))
-	f.Add([]byte(`{"a":[1,"]}",{"b":"\\\""}],"c":null,"__REALTIME_TIMESTAMP":"1"}`+"\n\n{"))
+	f.Add([]byte(piece("a", "x", true, 1) + piece("a", "y", false, 1)))
+	f.Add([]byte(`{"a":[1,"]}",{"b":"\\\""}],"c":null,"__REALTIME_TIMESTAMP":"1"}` + "\n\n{"))
 	f.Fuzz(func(t *testing.T, rows []byte) {
 		held := 0
 		if _, err := ReadEntries(bytes.NewReader(rows), func(e Entry) error {

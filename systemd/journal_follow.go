@@ -18,7 +18,7 @@ const (
 // on, or from now on where both are empty. It goes on, also over rotations and restarts of journald, until ctx ends,
 // which is no error, or f returns one. The error wraps ErrNoJournal where there is none to read.
 func FollowJournal(ctx context.Context, q JournalQuery, f func(Entry) error) error {
-	return journal{program: journalctl, root: "/"}.follow(ctx, q, f)
+	return hostJournal().follow(ctx, q, f)
 }
 
 func (j journal) follow(ctx context.Context, q JournalQuery, f func(Entry) error) error {
@@ -62,7 +62,7 @@ func (j journal) follow(ctx context.Context, q JournalQuery, f func(Entry) error
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(followPause << tries):
+		case <-time.After(j.pause << tries):
 		}
 	}
 }

@@ -19,7 +19,7 @@ func LogTail(ctx context.Context, invocation string, lines int) []string {
 	var tail []string
 	args := []string{"--no-pager", "--quiet", "--output=json", "--output-fields=" + journalFields, "--lines=" + strconv.Itoa(lines),
 		"_SYSTEMD_INVOCATION_ID=" + invocation}
-	_, err := journal{program: journalctl, root: "/"}.run(ctx, args, func(out io.Reader) error {
+	_, err := hostJournal().run(ctx, args, func(out io.Reader) error {
 		return readEntries(out, &journalGaps{}, func(e Entry) error {
 			if line := strings.TrimSpace(e.Message); line != "" {
 				tail = append(tail, line)
