@@ -30,6 +30,10 @@ type config struct {
 	Restart string `mapstructure:"restart"`
 	// LoadDeadline bounds the time a restarted service may take to answer.
 	LoadDeadline time.Duration `mapstructure:"load_deadline"`
+	// ClaimLock is the file that whoever uses the GPU locks, ClaimFloorGiB the memory that must be left. Unset they
+	// are the host's, in the system's file, else the built-in ones.
+	ClaimLock     string   `mapstructure:"claim_lock"`
+	ClaimFloorGiB *float64 `mapstructure:"claim_floor_gib"`
 
 	// configHome is where unit drop-ins and the file itself lie.
 	configHome string
@@ -37,7 +41,7 @@ type config struct {
 	file, policyFile string
 }
 
-var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline"}
+var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline", "claim_lock", "claim_floor_gib"}
 
 const (
 	restartConfirm = "confirm"
@@ -49,6 +53,9 @@ var scopes = []string{string(systemd.ScopeUser), string(systemd.ScopeSystem)}
 
 // policies in rising order of strictness.
 var policies = []string{restartFree, restartConfirm, restartGrant}
+
+// systemConfigFile is the configuration of the system's scope.
+const systemConfigFile = "/etc/1bit/config.yaml"
 
 // loadConfig reads the file that --config names, else the scope's own. What the scope's own file says of the
 // owner's policy, if only by saying nothing, holds in either case: another file can only be stricter.
@@ -84,7 +91,7 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	v.SetDefault("scope", a.defaultScope())
 	v.SetDefault("data_home", "")
 	v.SetDefault("state_home", "")
-	for _, key := range []string{"scope", "data_home", "state_home", "load_deadline"} {
+	for _, key := range []string{"scope", "data_home", "state_home", "load_deadline", "claim_lock", "claim_floor_gib"} {
 		if value := a.override(key, flags); value != "" {
 			v.Set(key, value)
 		}
@@ -114,6 +121,12 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	}
 	if !slices.Contains(policies, c.Restart) {
 		return c, usagef("configuration %s: restart is %q: it is confirm, grant or free", file, c.Restart)
+	}
+	if c.ClaimLock != "" && !filepath.IsAbs(c.ClaimLock) {
+		return c, usagef("claim_lock is %q: it is the absolute path of a file", c.ClaimLock)
+	}
+	if c.ClaimFloorGiB != nil && *c.ClaimFloorGiB < 0 {
+		return c, usagef("claim_floor_gib is %v: it is 0 for none, or more", *c.ClaimFloorGiB)
 	}
 	return c, nil
 }
@@ -209,7 +222,7 @@ func (a *app) ownConfigFile(flags *pflag.FlagSet) string {
 		scope = a.defaultScope()
 	}
 	if systemd.Scope(scope) == systemd.ScopeSystem {
-		return "/etc/1bit/config.yaml"
+		return systemConfigFile
 	}
 	return filepath.Join(a.xdg("XDG_CONFIG_HOME", ".config"), "1bit", "config.yaml")
 }

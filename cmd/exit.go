@@ -43,6 +43,9 @@ const exitCodesText = `Exit statuses of every 1bit command:
   6  verdict not reached: the soak was inconclusive or invalid
   7  busy: another command holds the lock
   8  verdict fail: the soak found a fault
+
+"1bit claim run" ends as its command does: with its status, or 128 and the number of the signal that ended it. 124: the time
+limit; 125: it failed itself, for whatever reason; 126, 127: the command cannot be executed, is not found.
 `
 
 func newExitCodesTopic() *cobra.Command {
@@ -100,6 +103,10 @@ var errorClasses = []errorClass{
 }
 
 func classify(err error) errorClass {
+	var own *claimError
+	if errors.As(err, &own) {
+		return errorClass{code: own.code, hint: claimHint(err)}
+	}
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return errorClass{code: exitUsage}

@@ -269,7 +269,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stop.Lock()
 	defer p.stop.Unlock()
 	if grace > 0 {
-		p.signal(syscall.SIGTERM)
+		p.Signal(syscall.SIGTERM)
 		wait, cancel := context.WithTimeout(ctx, grace)
 		defer cancel()
 		if p.gone(wait, nil) {
@@ -280,7 +280,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.killed = true
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
 	defer cancel()
-	if !p.gone(wait, func() { p.signal(syscall.SIGKILL) }) {
+	if !p.gone(wait, func() { p.Signal(syscall.SIGKILL) }) {
 		return fmt.Errorf("end process group %d: still there after SIGKILL: %v", p.pid, p.Members())
 	}
 	p.watcher.dismiss()
@@ -290,8 +290,8 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 // Release leaves what is still there to the watcher, which acts at once.
 func (p *Process) Release() { p.watcher.release() }
 
-// signal reaches the group and what has left it for elsewhere in the cage.
-func (p *Process) signal(s syscall.Signal) {
+// Signal reaches the group and what has left it for elsewhere in the cage.
+func (p *Process) Signal(s syscall.Signal) {
 	syscall.Kill(-p.pid, s)
 	SignalEach(p.strays, s)
 }

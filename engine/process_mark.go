@@ -87,7 +87,7 @@ func (m Mark) End(ctx context.Context) (ended []string, err error) {
 		for _, pid := range pids {
 			ticks, _ := StartTicks(m.Proc, pid)
 			if id := fmt.Sprint(pid, ticks); !known[id] {
-				known[id], ended = true, append(ended, m.describe(pid))
+				known[id], ended = true, append(ended, Describe(m.Proc, pid))
 			}
 		}
 		SignalEach(func() []int {
@@ -107,8 +107,10 @@ func (m Mark) End(ctx context.Context) (ended []string, err error) {
 // mostCommand bounds what is told of a command, in bytes.
 const mostCommand = 80
 
-func (m Mark) describe(pid int) string {
-	b, _ := os.ReadFile(filepath.Join(m.Proc, strconv.Itoa(pid), "cmdline"))
+// Describe names a process by its number and its command line, without secrets.
+// proc is /proc outside tests.
+func Describe(proc string, pid int) string {
+	b, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cmdline"))
 	words := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
 	command := strings.ToValidUTF8(strings.Join(secret.Words(words), " "), "?")
 	return fmt.Sprintf("process %d (%s)", pid, strings.ToValidUTF8(command[:min(len(command), mostCommand)], ""))

@@ -36,8 +36,8 @@ type Record struct {
 	User    string     `json:"user"`
 	PID     int        `json:"pid"`
 	Command string     `json:"command"` // without secrets
-	Since   time.Time  `json:"since"`
-	Until   time.Time  `json:"until"`           // when its time is over
+	Since   time.Time  `json:"since,omitzero"`
+	Until   time.Time  `json:"until,omitzero"`  // when its time is over
 	Ended   *time.Time `json:"ended,omitempty"` // nil: it goes on, or its end was not written down
 	How     string     `json:"how,omitempty"`   // it ended: "exit status 0", "time limit", "memory floor", …
 	Text    string     `json:"text,omitempty"`  // of a holder that did not use this program: what stands in the lock file

@@ -2,8 +2,13 @@ package claim
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/engine/gpu"
@@ -17,26 +22,327 @@ type Options struct {
 	FloorGiB float64       // of MemAvailable, before the start and while it runs; 0: none
 	Wait     time.Duration // how long to wait for the lock; 0: as long as it takes; below 0: not at all
 
-	Program               string
+	Program               string   // path
 	Args, Env             []string // Env is the whole environment
 	Dir                   string
-	Stdin, Stdout, Stderr *os.File                               // handed on as they are; nil: /dev/null
-	Cage                  func(pids ...int) (engine.Cage, error) // nil: none
-	Guard                 []string                               // program and first arguments that run Guard
+	Stdin, Stdout, Stderr *os.File // handed on as they are; nil: /dev/null
+	Terminal              *os.File // the controlling terminal; nil: there is none
+	Foreground            bool     // the command has the terminal from the start, not only when it asks for it
+
+	Cage  func(pids ...int) (engine.Cage, error) // nil: none
+	Scope string                                 // name of the scope that Cage makes, by which the guard finds it
+	Guard []string                               // arguments, argv[0] first, with which this very program runs Guard
 
 	Sensors gpu.Sensors
 	User    string
 	History string // path of claims.jsonl; "": none is written
 	Now     func() time.Time
-	Signals <-chan os.Signal  // for the command; the second one kills it
-	Say     func(text string) // what is waited for, in one line; may be nil
-	Note    func(text string) // what a reader should know, once each; may be nil
+	Signals <-chan os.Signal                 // for the command, instead of the end of ctx; the second one kills it
+	Say     func(text string)                // what is waited for, in one line, when it changes
+	Note    func(format string, args ...any) // what a reader should know, once each
 }
 
-// Result is how a claim went.
+// Errors of claims that ran nothing.
+var (
+	ErrBusy    = errors.New("the claim lock is held")
+	ErrMemory  = errors.New("too little memory is left")
+	ErrInside  = errors.New("this runs under a claim already")
+	ErrOptions = errors.New("no claim can be made of this")
+)
+
+// Exit statuses of a claim, as timeout(1) has them.
+const (
+	ExitTimeLimit = 124
+	ExitFailed    = 125 // whatever is ours and not the command's
+)
+
+// Result is how a claim went whose command ran.
 type Result struct {
-	Record Record
+	Record   Record
+	Waited   time.Duration
+	Took     time.Duration // from the command's start until nothing of it was left
+	ExitCode int           // what to exit with: the command's own, 128 and a signal's number, ExitTimeLimit, ExitFailed
+	Status   engine.ExitStatus
+	Terminal bool          // the command had the terminal, and with it the keys that interrupt
+	Place    string        // what held the command: the name of a scope, or "process group"
+	Left     []string      // what the command had left behind when it ended, and was ended
+	Foreign  []gpu.Process // who else had a GPU open at the start
 }
 
-// Run waits for the lock, runs a command under it and lets it go when nothing of the command is left.
-func Run(ctx context.Context, o Options) (Result, error) { return Result{}, nil }
+// markVariable stands in the environment of all that a claim starts.
+const markVariable = "ONEBIT_CLAIM"
+
+func (o *Options) validate() error {
+	switch {
+	case strings.TrimSpace(o.Label) == "" || strings.ContainsFunc(o.Label, unicode.IsControl):
+		return fmt.Errorf("%w: the label %q is empty or holds control characters: it tells others in a few words what runs", ErrOptions, o.Label)
+	case o.Limit <= 0:
+		return fmt.Errorf("%w: the time limit is %v: it is the time after which the command is ended", ErrOptions, o.Limit)
+	case o.FloorGiB < 0:
+		return fmt.Errorf("%w: the memory floor is %v GiB: it is 0 for none, or more", ErrOptions, o.FloorGiB)
+	case o.Program == "" || len(o.Guard) == 0:
+		return fmt.Errorf("%w: no program, or no guard", ErrOptions)
+	}
+	return nil
+}
+
+// Run waits for the lock, runs a command under it and lets it go when nothing of the command is left. Its errors tell
+// why nothing was run: ErrOptions, ErrInside, ErrBusy, ErrLock, ErrMemory, the end of ctx, or what kept the program
+// from starting. A command that is not to be got rid of is an error too, with the result; then the guard keeps the
+// lock until it is gone.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if err := o.inside(); err != nil {
+		return nil, err
+	}
+	r := &running{o: o, record: Record{
+		Label: o.Label, User: o.User, PID: os.Getpid(), Command: command(append([]string{o.Program}, o.Args...)), Since: o.Now(),
+	}}
+	begun := o.Now()
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer r.letGo()
+	r.result.Waited = o.Now().Sub(begun)
+	if err := r.enough(); err != nil {
+		return nil, err
+	}
+	r.look(ctx)
+	r.begin()
+	if err := r.start(ctx); err != nil {
+		r.ended("not started")
+		return nil, err
+	}
+	how := r.watch(ctx)
+	err := r.clean(ctx)
+	r.ended(how)
+	return &r.result, err
+}
+
+// inside refuses a claim within one of the same lock, which would wait for itself.
+func (o *Options) inside() error {
+	i := slices.IndexFunc(o.Env, func(kv string) bool { return strings.HasPrefix(kv, markVariable+"=") })
+	if i < 0 {
+		return nil
+	}
+	h, _, err := o.Lock.Holder()
+	if err == nil && h != nil && markOf(o.Lock.line(*h)) == o.Env[i] {
+		return fmt.Errorf("%w, %q of process %d, which holds %s: run the command without another", ErrInside, h.Label, h.PID, o.Lock.Path)
+	}
+	return nil
+}
+
+// markOf is the mark of what a claim starts. The start of the process that made the claim makes it the only one of
+// its kind.
+func markOf(l line) string { return fmt.Sprintf("%s=%d-%d-%s", markVariable, l.PID, l.Start, l.Boot) }
+
+// running is a claim from its first wait to its end.
+type running struct {
+	o      Options
+	record Record
+	result Result
+	hold   *hold
+	ticket *ticket // that says who holds a lock which we may not write in
+	proc   *engine.Process
+	mark   engine.Mark
+	handed bool // the terminal, to the command
+	kept   bool // the lock, by the guard
+}
+
+// wait waits until the lock is ours.
+func (r *running) wait(ctx context.Context) error {
+	var gaveUp error
+	if r.o.Wait > 0 {
+		var cancel context.CancelFunc
+		gaveUp = fmt.Errorf("%w for longer than %v", ErrBusy, r.o.Wait)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.o.Wait, gaveUp)
+		defer cancel()
+	}
+	var err error
+	if r.hold, err = r.o.Lock.take(ctx, false); err == nil && r.nobodyWaits() {
+		return nil
+	}
+	if err == nil {
+		r.hold.release()
+	} else if !errors.Is(err, errHeld) {
+		return err
+	}
+	if r.o.Wait < 0 {
+		return fmt.Errorf("%w: %s", ErrBusy, r.holder())
+	}
+	if err := r.queue(ctx); err != nil {
+		if errors.Is(err, ErrBusy) {
+			err = fmt.Errorf("%w: %s", err, r.holder())
+		}
+		return err
+	}
+	return nil
+}
+
+// nobodyWaits tells whether it is our turn without a ticket.
+func (r *running) nobodyWaits() bool { return len(r.o.Lock.tickets(ticketSuffix)) == 0 }
+
+// queue waits for our turn with a ticket, and then in the kernel.
+func (r *running) queue(ctx context.Context) error {
+	t, err := r.o.Lock.enter(ctx, r.record)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.o.Note("claims do not take turns here: %v", err)
+	}
+	defer func() { r.o.Lock.leave(t) }()
+	tell := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { defer close(tell); r.tell(ctx, t) }()
+	defer func() { cancel(); <-tell }()
+	tick := time.NewTicker(turnPoll)
+	defer tick.Stop()
+	for t != nil && !r.o.Lock.first(t) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	r.hold, err = r.o.Lock.take(ctx, true)
+	return err
+}
+
+// tell says what is waited for as often as it changes.
+func (r *running) tell(ctx context.Context, t *ticket) {
+	const often = time.Second
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	said := ""
+	for {
+		text := "waiting: " + r.holder()
+		if n := r.before(t); n > 0 {
+			text += fmt.Sprintf("; %d before us", n)
+		}
+		if text != said && ctx.Err() == nil {
+			said = text
+			r.o.Say(text)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// before counts those that wait before us.
+func (r *running) before(t *ticket) (n int) {
+	for _, other := range r.o.Lock.tickets(ticketSuffix) {
+		if t != nil && other.name < t.name {
+			n++
+		}
+	}
+	return n
+}
+
+// holder says who holds the lock, as far as is known.
+func (r *running) holder() string {
+	h, _, err := r.o.Lock.Holder()
+	switch {
+	case err != nil:
+		return err.Error()
+	case h == nil:
+		return r.o.Lock.Path + " is held, nobody tells by whom"
+	}
+	return h.String() + " holds " + r.o.Lock.Path
+}
+
+// String is one claim in a few words.
+func (r Record) String() string {
+	var words []string
+	if r.Label != "" {
+		words = append(words, fmt.Sprintf("%q", r.Label))
+	} else if r.Text != "" {
+		words = append(words, fmt.Sprintf("%q", firstLine(r.Text)))
+	}
+	if r.User != "" {
+		words = append(words, "of "+r.User)
+	}
+	if r.PID > 0 {
+		words = append(words, fmt.Sprintf("(process %d: %s)", r.PID, r.Command))
+	}
+	if !r.Until.IsZero() {
+		words = append(words, "until "+r.Until.Local().Format("15:04"))
+	}
+	return strings.Join(words, " ")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// enough refuses to start below the floor: what it would need is not there.
+func (r *running) enough() error {
+	if r.o.FloorGiB == 0 {
+		return nil
+	}
+	have, err := MemAvailable(r.o.Sensors.Root)
+	if err != nil {
+		return fmt.Errorf("%w: whether the floor of %g GiB is met is not known: %w", ErrMemory, r.o.FloorGiB, err)
+	}
+	if have < r.o.FloorGiB {
+		return fmt.Errorf("%w: %.1f GiB are available, the floor is %g GiB: end what takes it, or lower the floor", ErrMemory, have, r.o.FloorGiB)
+	}
+	return nil
+}
+
+// look lists who has a GPU open and is none of ours. They are told of and never touched.
+func (r *running) look(ctx context.Context) {
+	list, err := r.o.Sensors.Residents(ctx, os.Getpid())
+	if err != nil {
+		r.o.Note("who else has a GPU open is not known wholly: %v", err)
+	}
+	for _, p := range list {
+		r.o.Note("process %d has a GPU open and is none of this claim's: %s", p.PID, p.Command)
+	}
+	r.result.Foreign = list
+}
+
+// begin writes down that the lock is ours.
+func (r *running) begin() {
+	r.record.Since = r.o.Now()
+	r.record.Until = r.record.Since.Add(r.o.Limit)
+	if err := r.hold.write(r.record); err != nil {
+		r.o.Note("others do not see whose the lock is: %v", err)
+	}
+	if !r.hold.writable {
+		t, err := r.o.Lock.sign(r.record)
+		if err != nil {
+			r.o.Note("others do not see whose the lock is, %s being read-only: %v", r.o.Lock.Path, err)
+		}
+		r.ticket = t
+	}
+	if err := remember(r.o.History, r.record); err != nil {
+		r.o.Note("%v", err)
+	}
+}
+
+// ended writes down how it went.
+func (r *running) ended(how string) {
+	now := r.o.Now()
+	r.record.Ended, r.record.How = &now, how
+	r.result.Record, r.result.Took = r.record, now.Sub(r.record.Since)
+	if err := remember(r.o.History, r.record); err != nil {
+		r.o.Note("%v", err)
+	}
+}
+
+// letGo lets the lock go, unless the guard still has to keep it.
+func (r *running) letGo() {
+	r.o.Lock.leave(r.ticket)
+	if r.kept {
+		r.hold.file.Close()
+		return
+	}
+	r.hold.release()
+}

@@ -1,0 +1,234 @@
+package claim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/1bit-systems/pkg/engine"
+)
+
+const (
+	// endGrace is how long what runs may take to end when it is asked to.
+	endGrace = 10 * time.Second
+	// settle is how long what a command has started may take to end after it, as the last part of a pipe does.
+	settle = time.Second
+	// leftGrace is how long what is left after that may take when it is asked.
+	leftGrace = 2 * time.Second
+	// killPatience is how long what was killed may need to leave, for instance out of a driver that frees much.
+	killPatience = 30 * time.Second
+	// lookEvery is how often the memory and the terminal are looked at.
+	lookEvery = 250 * time.Millisecond
+)
+
+// start starts the command, in its cage and under the eyes of the guard.
+func (r *running) start(ctx context.Context) error {
+	self := r.o.Lock.line(r.record)
+	r.mark = engine.Mark{Proc: "/proc", Text: markOf(self), Since: engine.BootTicks()}
+	guard, err := r.guard()
+	if err != nil {
+		return err
+	}
+	o := engine.ProcessOptions{
+		Program: r.o.Program, Args: r.o.Args, Env: append(slices.Clip(r.o.Env), r.mark.Text), Dir: r.o.Dir,
+		Stdin: r.o.Stdin, Stdout: r.o.Stdout, Stderr: r.o.Stderr, Cage: r.o.Cage, Watcher: guard,
+	}
+	if r.o.Terminal != nil && r.o.Foreground {
+		if group, err := engine.Foreground(r.o.Terminal); err == nil && group == syscall.Getpgrp() {
+			o.Terminal, r.handed = r.o.Terminal, true
+		}
+	}
+	r.proc, err = engine.StartProcess(ctx, o)
+	if err != nil {
+		r.takeTerminal()
+		return err
+	}
+	r.result.Place = "process group"
+	if why := r.proc.Uncaged(); why != nil && r.o.Cage != nil {
+		r.o.Note("the command is in no scope: %v", why)
+	} else if r.o.Cage != nil {
+		r.result.Place = r.o.Scope
+	}
+	return nil
+}
+
+// guard is the process that ends the tree when we are gone. The lock is open in it too.
+func (r *running) guard() (*exec.Cmd, error) {
+	text, err := json.Marshal(order{
+		Mark: r.mark, Scope: r.o.Scope, Path: r.o.Lock.Path, Writable: r.hold.writable, Wrote: r.hold.wrote, History: r.o.History, Record: r.record,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("order the guard of a claim: %w", err)
+	}
+	cmd := exec.Command("/proc/self/exe") // us, also when our file has been replaced
+	cmd.Args = append(slices.Clip(r.o.Guard), string(text))
+	cmd.Env = []string{}
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{r.hold.file}
+	return cmd, nil
+}
+
+// watch waits until the command has ended, and ends it when its time is over, when the memory runs out, or when we
+// are told to. It returns how it ended.
+func (r *running) watch(ctx context.Context) (how string) {
+	limit, tick := time.NewTimer(r.o.Limit), time.NewTicker(lookEvery)
+	defer limit.Stop()
+	defer tick.Stop()
+	var kill <-chan time.Time // set: it was asked to end
+	done := ctx.Done()
+	if r.o.Signals != nil {
+		done = nil
+	}
+	ask := func(why string, s syscall.Signal) {
+		how, kill = why, time.After(endGrace)
+		r.proc.Signal(s)
+		engine.SignalEach(r.away, s)
+	}
+	blind := false
+	for {
+		select {
+		case <-r.proc.Exited():
+			return r.exited(how)
+		case <-kill:
+			return r.exited(how)
+		case <-limit.C:
+			if kill == nil {
+				r.result.ExitCode = ExitTimeLimit
+				r.o.Note("the time of %v is over: the command is ended", r.o.Limit)
+				ask("time limit", syscall.SIGTERM)
+			}
+		case s := <-r.o.Signals:
+			sig, ok := s.(syscall.Signal)
+			if !ok || kill != nil {
+				return r.exited(how)
+			}
+			ask(fmt.Sprintf("signal %d (%v)", int(sig), sig), sig)
+		case <-done:
+			if done = nil; kill == nil {
+				ask("interrupted", syscall.SIGTERM)
+			}
+		case <-tick.C:
+			if r.o.Terminal != nil && r.proc.MindTerminal(r.o.Terminal) {
+				r.handed = true
+			}
+			have, err := MemAvailable(r.o.Sensors.Root)
+			if err != nil && !blind && r.o.FloorGiB > 0 {
+				blind = true
+				r.o.Note("the memory floor is not guarded: %v", err)
+			}
+			if err == nil && have < r.o.FloorGiB {
+				r.result.ExitCode = ExitFailed
+				r.o.Note("%.1f GiB of memory are available, the floor is %g GiB: the command is killed", have, r.o.FloorGiB)
+				return "memory floor" // there is no time to ask
+			}
+		}
+	}
+}
+
+// exited notes how the command itself ended, if it has.
+func (r *running) exited(why string) string {
+	select {
+	case <-r.proc.Exited():
+	default:
+		return why // it is killed now
+	}
+	r.status()
+	if why == "" {
+		return r.result.Status.String()
+	}
+	return why
+}
+
+// status takes over how the command ended, once it has. What ended it for a reason of ours stays.
+func (r *running) status() {
+	s, err := r.proc.Wait(context.Background())
+	if err != nil {
+		return
+	}
+	r.result.Status = s
+	if r.result.ExitCode == 0 {
+		r.result.ExitCode = s.Code
+		if s.Signal != 0 {
+			r.result.ExitCode = 128 + int(s.Signal)
+		}
+	}
+}
+
+// clean ends what is left of the command and makes sure that nothing is.
+func (r *running) clean(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	defer r.takeTerminal()
+	select {
+	case <-r.proc.Exited():
+		r.await(ctx, settle)
+		for _, pid := range r.members() {
+			r.result.Left = append(r.result.Left, engine.Describe("/proc", pid))
+		}
+		if len(r.result.Left) > 0 {
+			r.proc.Signal(syscall.SIGTERM)
+			engine.SignalEach(r.away, syscall.SIGTERM)
+			r.await(ctx, leftGrace)
+		}
+	default:
+	}
+	kill, cancel := context.WithTimeout(ctx, killPatience)
+	defer cancel()
+	_, err := r.mark.End(kill)
+	// What has shed its mark is still in the group or the cage. The guard is dismissed only if nothing is.
+	if stop := r.proc.Stop(ctx, 0); err == nil {
+		err = stop
+	}
+	if err != nil {
+		r.kept = true
+		r.proc.Release()
+		return fmt.Errorf("end the command: %w; the lock stays taken until it is gone", err)
+	}
+	r.status()
+	return nil
+}
+
+// await gives what is left some time to end by itself.
+func (r *running) await(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for len(r.members()) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.o.Signals:
+			return // whoever asks for the end gets it
+		}
+	}
+}
+
+// members lists what lives of the tree.
+func (r *running) members() []int {
+	pids := append(r.proc.Members(), r.away()...)
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}
+
+// away lists what bears the mark and may have left the group and the cage.
+func (r *running) away() []int {
+	pids, _ := r.mark.Members()
+	return pids
+}
+
+// takeTerminal gives the terminal back to who had it, if the command has it still.
+func (r *running) takeTerminal() {
+	if !r.handed {
+		return
+	}
+	r.handed, r.result.Terminal = false, true
+	if err := engine.SetForeground(r.o.Terminal, syscall.Getpgrp()); err != nil {
+		r.o.Note("%v", err)
+	}
+}
