@@ -57,7 +57,7 @@ func changed(o Origin, all []Origin, lines []ownLine) (what, where string) {
 	return fmt.Sprintf("the line of %s was edited or removed", at), at
 }
 
-// hidden are the lines that would decide, were it not for our drop-in.
+// hidden are the lines that would decide, were it not for our drop-in, and do not.
 func (v *view) hidden(lines []ownLine) []ownLine {
 	var out []ownLine
 	if len(v.active.Start) > 0 {
@@ -67,9 +67,9 @@ func (v *view) hidden(lines []ownLine) []ownLine {
 	if err != nil {
 		return out
 	}
-	effective := without.Environment()
+	effective, now := without.Environment(), v.settings.Environment()
 	for _, a := range v.active.Environment {
-		if set, ok := effective[a.Key]; ok {
+		if set, ok := effective[a.Key]; ok && (now[a.Key].File != set.File || now[a.Key].Line != set.Line) {
 			if l, ok := lineAt(lines, set.File, set.Line); ok && !slices.Contains(out, l) {
 				out = append(out, l)
 			}
@@ -92,7 +92,8 @@ func (v *view) describeAdoption(s *Service) {
 			s.Shadowed = append(s.Shadowed, Place{File: l.file, Line: l.Number, Value: l.Value, Setting: l.Key})
 		}
 	}
-	if base, err := v.base(); err == nil && v.active.Act == actAdopt && !base.isZero() && !base.same(v.active.Package) {
+	_, _, beaten := winner(v.settings, v.path, v.active) // then what the own lines say has its effect
+	if base, err := v.base(); err == nil && !beaten && v.active.Act == actAdopt && !base.isZero() && !base.same(v.active.Package) {
 		s.find("adoption-drift", fmt.Sprintf("to take that up, 1bit pkg switch %s %s", s.Unit, base.Name),
 			"it was adopted with %s, and the link in its own lines leads to %s now, which has no effect", v.active.Package.Name, base.Name)
 	}

@@ -98,7 +98,7 @@ func misplaced(v *view, s *Service) {
 	for _, line := range v.settings.Lines() {
 		from := at(line.File, line.Number)
 		switch known := slices.Contains(serviceSections, line.Section); {
-		case !known && !strings.HasPrefix(line.Section, "X-") && !slices.Contains(told, line.File+line.Section):
+		case !known && line.Section != "" && !strings.HasPrefix(line.Section, "X-") && !slices.Contains(told, line.File+line.Section):
 			told = append(told, line.File+line.Section)
 			s.add(Finding{
 				Check: "misplaced-key", Where: from, Remedy: "spell the section as systemd does: " + strings.Join(serviceSections, ", "),

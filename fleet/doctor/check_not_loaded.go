@@ -16,7 +16,7 @@ func notLoaded() Check {
 		err := told(ctx, l, add)
 		services, _ := l.services()
 		for _, s := range services {
-			if !s.loaded() || s.told(c.Name, "", func(string, string, string, ...any) {}) > 0 {
+			if !s.loaded() || s.told(c.Name, "", quiet) > 0 {
 				continue
 			}
 			disk, rerr := s.Loaded.Rescan()
@@ -33,6 +33,7 @@ func notLoaded() Check {
 						add(path, s.typed(c.Remedy), "%s still has a drop-in loaded, %s, which is no longer read", s.where, filepath.Base(path))
 					}
 				}
+			case s.told("unit-file", "", quiet) > 0: // a link to nowhere makes the manager want a reload for ever
 			case s.Loaded.NeedDaemonReload:
 				add(s.where, s.typed(c.Remedy), "its files were changed since the manager loaded them")
 			}

@@ -1,11 +1,9 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/1bit-systems/pkg/internal/procfs"
@@ -26,7 +24,7 @@ func oom() Check {
 				if !s.loaded() {
 					continue
 				}
-				group := filepath.Join(cmp.Or(s.host.Cgroup, l.path("sys/fs/cgroup")), s.Loaded.ControlGroup, "memory.events")
+				group := l.path("sys/fs/cgroup", s.Loaded.ControlGroup, "memory.events")
 				kills := int64(0)
 				if s.Loaded.ControlGroup != "" {
 					kills, _ = procfs.Counter(group, "oom_kill")

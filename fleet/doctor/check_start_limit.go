@@ -25,8 +25,10 @@ func startLimit() Check {
 				}
 				u := s.Loaded
 				limited := u.StartLimitBurst > 0 && u.StartLimitInterval > 0
+				// The result stays that of the last run, where there was one.
+				given := limited && u.ActiveState == "failed" && u.Restart == "always" && u.NRestarts > 0 && u.NRestarts >= u.StartLimitBurst-1
 				switch {
-				case u.Result == "start-limit-hit":
+				case u.Result == "start-limit-hit" || given:
 					add(s.where, s.typed("see why it ended with: 1bit incident UNIT; then: systemctl --user reset-failed UNIT, and systemctl --user start UNIT"),
 						"it was started too often in a row, and systemd starts it no more")
 				case limited && s.lasting() && u.StartLimitBurst <= fewStarts && u.StartLimitInterval >= longWait:

@@ -19,7 +19,7 @@ func wantedBy() Check {
 				continue
 			}
 			wants := s.Settings.Values("Install", "WantedBy")
-			if s.told(c.Name, "", func(string, string, string, ...any) {}) > 0 {
+			if s.told(c.Name, "", quiet) > 0 {
 				continue // it says why
 			}
 			remedy := s.typed(c.Remedy)

@@ -38,6 +38,9 @@ func (s service) told(name, remedy string, add adder) (times int) {
 	return times
 }
 
+// quiet adds nothing.
+func quiet(string, string, string, ...any) {}
+
 // typed is a remedy as it is to be typed in for this service.
 func (s service) typed(remedy string) string {
 	remedy = strings.ReplaceAll(remedy, "UNIT", s.Unit)
@@ -47,8 +50,10 @@ func (s service) typed(remedy string) string {
 	return remedy
 }
 
-// loaded tells whether there is a unit to look at: not one that is gone, or that could not be read.
-func (s service) loaded() bool { return s.Loaded != nil && s.Settings != nil }
+// loaded tells whether there is a unit to look at: not one that is gone or masked, or that could not be read.
+func (s service) loaded() bool {
+	return s.Loaded != nil && s.Settings != nil && s.Loaded.LoadState == "loaded"
+}
 
 // up tells whether the service runs or is on its way there, also by itself after it failed.
 func (s service) up() bool {
