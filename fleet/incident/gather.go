@@ -32,6 +32,7 @@ type GatherOptions struct {
 	Scope    systemd.Scope                                       // of the unit
 	UID      int                                                 // whose user manager it is, where root asks for another's
 	Since    time.Time                                           // ends before it do not count; zero: the last one that the journal knows
+	Until    time.Time                                           // nothing after it counts; zero: Now
 	Packages func(ctx context.Context) ([]*store.Package, error) // that are installed; nil: none are known
 	Journal  func(ctx context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) (gaps []string, err error)
 
@@ -64,6 +65,9 @@ type gatherer struct {
 // or wraps systemd.ErrNoUnit where neither the manager nor the journal knows the unit. No secret is in what it returns,
 // as far as a name or a shape tells one. How much of the log is kept is bounded, see keepBefore.
 func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
+	if o.Until.IsZero() || o.Until.After(o.Now) {
+		o.Until = o.Now
+	}
 	g := &gatherer{o: o, e: &Evidence{
 		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now,
 	}}
@@ -109,7 +113,7 @@ func (g *gatherer) miss(format string, args ...any) {
 // window is around the end, else the time before now.
 func (g *gatherer) window() {
 	if g.end.last.IsZero() {
-		g.e.From, g.e.To = g.o.Now.Add(-windowBefore), g.o.Now
+		g.e.From, g.e.To = g.o.Until.Add(-windowBefore), g.o.Until
 		if since := g.o.Since; !since.IsZero() && since.Before(g.e.From) {
 			g.e.From = since
 		}
@@ -117,7 +121,7 @@ func (g *gatherer) window() {
 	}
 	ended := g.end.last
 	g.e.Ended = &ended
-	g.e.From, g.e.To = g.end.first.Add(-windowBefore), earliest(g.end.last.Add(windowAfter), g.o.Now)
+	g.e.From, g.e.To = g.end.first.Add(-windowBefore), earliest(g.end.last.Add(windowAfter), g.o.Until)
 }
 
 func earliest(a, b time.Time) time.Time {

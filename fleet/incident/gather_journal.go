@@ -97,13 +97,13 @@ func inOrder(kept map[string]systemd.Entry) []systemd.Entry {
 // systemd's.
 func (g *gatherer) recent(ctx context.Context, kept map[string]systemd.Entry) error {
 	limit := g.end.last.Add(windowAfter)
-	if !limit.Before(g.o.Now) {
+	if !limit.Before(g.o.Until) {
 		return nil
 	}
 	if limit.Before(g.o.Since) {
 		limit = g.o.Since
 	}
-	if err := g.near(ctx, kept, g.o.Now, g.o.Now, limit); err != nil {
+	if err := g.near(ctx, kept, g.o.Until, g.o.Until, limit); err != nil {
 		return err
 	}
 	so := Analyse(&Evidence{Unit: g.e.Unit, Scope: g.e.Scope, State: g.e.State, Entries: inOrder(kept), Kept: g.e.Kept})
@@ -119,7 +119,7 @@ func (g *gatherer) recent(ctx context.Context, kept map[string]systemd.Entry) er
 // fromState takes the end from the manager where the journal does not tell it.
 func (g *gatherer) fromState() bool {
 	s := g.e.State
-	if s.MainExited == nil || s.Result == "" || s.Result == "success" || s.MainExited.Before(g.o.Since) {
+	if s.MainExited == nil || s.Result == "" || s.Result == "success" || s.MainExited.Before(g.o.Since) || s.MainExited.After(g.o.Until) {
 		return false
 	}
 	g.end.first, g.end.last, g.end.invocation = *s.MainExited, *s.MainExited, s.Invocation
@@ -135,10 +135,10 @@ func (g *gatherer) told(ctx context.Context, kept map[string]systemd.Entry) erro
 	for _, back := range reach {
 		since := time.Time{}
 		if back > 0 {
-			since = g.o.Now.Add(-back)
+			since = g.o.Until.Add(-back)
 		}
 		tell = newRing(keepTold)
-		q := g.query(since, g.o.Now)
+		q := g.query(since, g.o.Until)
 		q.IDs = told()
 		if _, err := g.read(ctx, q, tell.add); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (g *gatherer) around(ctx context.Context, kept map[string]systemd.Entry) er
 		}
 		limit = after
 	}
-	return g.near(ctx, kept, g.end.last, earliest(g.end.last.Add(windowAfter), g.o.Now), limit)
+	return g.near(ctx, kept, g.end.last, earliest(g.end.last.Add(windowAfter), g.o.Until), limit)
 }
 
 // near reads the log from shortly before a moment, or longer before it where little was written, to some time after it.
