@@ -21,42 +21,56 @@ const (
 	maxReportMB = 16
 )
 
-// earlier lists the incidents of this unit, or of another one that ran from a package of the same flavour, that were
-// written down before, the latest first.
-func (g *gatherer) earlier() {
-	if g.o.Incidents == "" {
-		return
+// List gives the incidents below a folder, the latest first; none where it is missing. problems says what could not be
+// read.
+func List(dir string) (all []Earlier, problems []string, err error) {
+	folders, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
 	}
-	folders, err := os.ReadDir(g.o.Incidents)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			g.miss("earlier incidents: %v", err)
-		}
-		return
-	}
-	flavour := ""
-	if g.e.Package != nil {
-		flavour = flavourOf(g.e.Package.Name)
-	}
+	all = []Earlier{}
 	read := 0
 	for _, folder := range slices.Backward(folders) { // their names begin with the time
 		if !folder.IsDir() || strings.HasPrefix(folder.Name(), ".") {
 			continue
 		}
 		if read++; read > maxEarlier {
-			g.miss("earlier incidents: there are more than %d, and the oldest were not looked at", maxEarlier)
+			problems = append(problems, fmt.Sprintf("there are more than %d, and the oldest were not looked at", maxEarlier))
 			break
 		}
-		x, err := readEarlier(filepath.Join(g.o.Incidents, folder.Name()))
+		x, err := readEarlier(filepath.Join(dir, folder.Name()))
 		if err != nil {
-			g.miss("earlier incident: %v", err)
+			problems = append(problems, err.Error())
 			continue
 		}
+		all = append(all, x)
+	}
+	slices.SortStableFunc(all, func(a, b Earlier) int { return b.At.Compare(a.At) })
+	return all, problems, nil
+}
+
+// earlier lists the incidents of this unit, or of another one that ran from a package of the same flavour, that were
+// written down before, the latest first.
+func (g *gatherer) earlier() {
+	if g.o.Incidents == "" {
+		return
+	}
+	all, problems, err := List(g.o.Incidents)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, problem := range problems {
+		g.miss("earlier incidents: %s", problem)
+	}
+	flavour := ""
+	if g.e.Package != nil {
+		flavour = flavourOf(g.e.Package.Name)
+	}
+	for _, x := range all {
 		if x.Unit == g.e.Unit || flavour != "" && flavourOf(x.Package) == flavour {
 			g.e.Earlier = append(g.e.Earlier, x)
 		}
 	}
-	slices.SortStableFunc(g.e.Earlier, func(a, b Earlier) int { return b.At.Compare(a.At) })
 }
 
 func flavourOf(name string) string {
