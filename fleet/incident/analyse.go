@@ -16,7 +16,8 @@ const maxOthers = 50
 func Analyse(e *Evidence) *Report {
 	runs := runsOf(e.Entries)
 	for _, r := range runs {
-		r.engine = readEngine(r.lines)
+		r.addHoles(e.Kept)
+		r.engine = readEngine(r.lines, r.holes)
 	}
 	r := &Report{Schema: Schema, Unit: e.Unit, Evidence: e, Gaps: gapsOf(e), Trace: []string{}, Slots: []Slot{}, Guard: []Guard{}, Others: []Ending{}}
 	r.Complete = len(r.Gaps) == 0

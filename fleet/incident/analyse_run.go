@@ -1,6 +1,8 @@
 package incident
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/1bit-systems/pkg/systemd"
@@ -12,10 +14,10 @@ type run struct {
 	boot       string
 	first      time.Time // of its entries
 	last       time.Time
-	whole      bool      // its start was seen, so all of its log is there
 	started    time.Time // zero: not seen
 	marks      []mark
 	lines      []systemd.Entry // of its processes
+	holes      []time.Time     // when a part of its log had not been there
 	nextBoot   time.Time       // the first entry of the boot that came after it; zero: none
 	over       bool            // another run followed
 	engine     *engineLog      // what the engine's own lines tell
@@ -58,21 +60,37 @@ func runsOf(entries []systemd.Entry) []*run {
 			r.boot = e.Boot
 		}
 		r.last = later(r.last, e.At)
+		if e.Missing != "" || e.ID == systemd.IDSuppressed {
+			r.holes = append(r.holes, e.At)
+		}
 		if !isMark {
-			if e.Identifier != "systemd" {
+			if !strings.HasPrefix(e.Identifier, "systemd") {
 				r.lines = append(r.lines, e)
 			}
 			continue
 		}
 		r.marks = append(r.marks, m)
 		if m.starts() {
-			r.whole = true
 			if r.started.IsZero() || m.kind == markStarting && m.at.Before(r.started) {
 				r.started = m.at
 			}
 		}
 	}
 	return runs
+}
+
+// addHoles adds the times that the evidence does not have the log of.
+func (r *run) addHoles(kept []Span) {
+	kept = slices.Clone(kept)
+	slices.SortFunc(kept, func(a, b Span) int { return a.From.Compare(b.From) })
+	var end time.Time
+	for _, s := range kept {
+		if !end.IsZero() && s.From.After(end) && r.first.Before(s.From) && r.last.After(end) {
+			r.holes = append(r.holes, s.From)
+		}
+		end = later(end, s.To)
+	}
+	slices.SortFunc(r.holes, time.Time.Compare)
 }
 
 // starts tells whether a mark is of a start.

@@ -118,6 +118,12 @@ func summaryOf(r *Report, d *downfall) string {
 	case back.Counter != nil:
 		fmt.Fprintf(&b, " systemd restarted it, restart counter %d.", *back.Counter)
 	}
+	for _, run := range r.Evidence.Runs {
+		if run.spans(d.At) {
+			fmt.Fprintf(&b, " CI run %d (%s) was under way.", run.ID, ui.Clean(cut(run.Workflow, 100)))
+			break
+		}
+	}
 	return b.String()
 }
 

@@ -244,7 +244,7 @@ func stateEnd(e *Evidence, runs []*run) (downfall, bool) {
 		}
 	}
 	if d.run == nil {
-		d.run = &run{invocation: s.Invocation, engine: readEngine(nil)}
+		d.run = &run{invocation: s.Invocation, engine: readEngine(nil, nil)}
 	}
 	at := *s.MainExited
 	d.At, d.ExitedAt, d.Result, d.Invocation, d.StartedAt = at, &at, s.Result, s.Invocation, s.MainStarted

@@ -59,7 +59,7 @@ func readMark(e systemd.Entry) (mark, bool) {
 	if e.ID == systemd.IDCoredump || e.Identifier == "systemd-coredump" {
 		return m.coredump(e)
 	}
-	if e.Identifier != "systemd" {
+	if e.Identifier != "systemd" || e.Fields["_TRANSPORT"] == "stdout" {
 		return m, false
 	}
 	switch e.ID {

@@ -41,8 +41,20 @@ func (s *server) guard(e *systemd.Entry, ev engine.LogEvent) {
 	}
 	ev.Detail = strings.Clone(ev.Detail)
 	s.clock = max(s.clock, ev.Time)
-	s.guards = append(s.guards, guardLine{at: e.At, ev: ev, text: e.Message})
-	s.joiner.Add(ev)
+	s.guards = append(s.guards, guardLine{at: e.At, ev: ev, task: s.only(ev), text: e.Message})
+}
+
+// only is the one task that a guard's line can be of: the only one that runs, where no other can run unseen. A release
+// by another thread may be written a moment before or after.
+func (s *server) only(ev engine.LogEvent) *taskKey {
+	const outOfOrder = 2 * time.Millisecond
+	if !s.sure || len(s.running) != 1 || ev.Timed && s.freed > 0 && (ev.Time-s.freed).Abs() < outOfOrder {
+		return nil
+	}
+	for slot, task := range s.running {
+		return &taskKey{slot, task}
+	}
+	return nil
 }
 
 func (s *server) abort(e *systemd.Entry, ev engine.LogEvent) {

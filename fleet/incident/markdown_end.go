@@ -180,8 +180,12 @@ func (m *page) slots() {
 	}
 	var rows [][]string
 	for _, s := range m.r.Slots {
-		if s.State == SlotNeverUsed {
-			rows = append(rows, []string{fmt.Sprint(s.ID), "–", "never used", "–", "–", "–", "–", "–", "–", "–"})
+		if s.Task < 0 {
+			state := "never used"
+			if s.State == SlotUnseen {
+				state = "no task seen"
+			}
+			rows = append(rows, []string{fmt.Sprint(s.ID), "–", state, "–", "–", "–", "–", "–", "–", "–"})
 			continue
 		}
 		ended := "–"
@@ -196,7 +200,7 @@ func (m *page) slots() {
 		if s.GraphsReused != nil {
 			reused = fmt.Sprint(*s.GraphsReused)
 		}
-		rows = append(rows, []string{fmt.Sprint(s.ID), fmt.Sprint(s.Task), s.State, selection(s), launched, ended,
+		rows = append(rows, []string{fmt.Sprint(s.ID), fmt.Sprint(s.Task), strings.ReplaceAll(s.State, SlotUnseen, "end not seen"), selection(s), launched, ended,
 			count(s.PromptTokens), count(s.Tokens), reused, fmt.Sprint(s.Tasks)})
 	}
 	m.table([]string{"slot", "task", "state", "selected by", "launched", "ended", "prompt tokens", "generated", "graphs reused", "tasks"}, rows)

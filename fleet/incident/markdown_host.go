@@ -149,6 +149,28 @@ func link(text, url string) string {
 	return "[" + escape(text) + "](" + url + ")"
 }
 
+// parameters shows those that decide when queues are taken off the GPU and memory moves, and those that were set at the
+// boot. A module has a hundred more.
+func (m *page) parameters(h HostState) {
+	if value := h.Parameters["amdgpu.cwsr_enable"]; value != "" {
+		m.fact("Wave save and restore", "CWSR %s (%s)", escape(value), code("amdgpu.cwsr_enable"))
+	}
+	var shown []string
+	for _, key := range slices.Sorted(maps.Keys(h.Parameters)) {
+		module := strings.HasPrefix(key, "amdgpu.") || strings.HasPrefix(key, "ttm.") || strings.HasPrefix(key, "nvidia")
+		if !module || strings.Contains(h.Command, key+"=") {
+			shown = append(shown, key+"="+h.Parameters[key])
+		}
+	}
+	if len(shown) > 0 {
+		more := ""
+		if n := len(h.Parameters) - len(shown); n > 0 {
+			more = fmt.Sprintf("; the JSON has %d more", n)
+		}
+		m.fact("Kernel parameters", "%s%s", codes(shown[:min(len(shown), maxRows)]), more)
+	}
+}
+
 // environment tells of the host, then and now.
 func (m *page) environment() {
 	m.heading("Environment")
@@ -157,13 +179,7 @@ func (m *page) environment() {
 	if !h.Boot.IsZero() {
 		m.fact("Booted", "%s", m.clock.time(h.Boot))
 	}
-	for _, key := range slices.Sorted(maps.Keys(h.Parameters)) {
-		name := code(key)
-		if key == "amdgpu.cwsr_enable" {
-			name += ", CWSR " + escape(h.Parameters[key])
-		}
-		m.fact("Kernel parameter", "%s = %s", name, code(h.Parameters[key]))
-	}
+	m.parameters(h)
 	if h.Command != "" {
 		m.fact("Kernel command line", "%s", code(h.Command))
 	}

@@ -19,18 +19,23 @@ func (m *page) pkg() {
 		m.blank()
 		return
 	}
-	m.fact("Ran from", "%s%s", code(p.Name), howKnown(e.How))
-	if p.Version != "" {
-		m.fact("Version", "%s", code(p.Version))
-	}
+	m.fact("Ran from", "%s%s", code(strings.TrimSpace(p.Name+" "+p.Version)), howKnown(e.How))
 	if p.Path != "" {
-		m.fact("Folder", "%s", code(p.Path))
+		when := ""
+		if !p.InstalledAt.IsZero() {
+			when = ", installed " + m.clock.time(p.InstalledAt)
+		}
+		m.fact("Folder", "%s%s", code(p.Path), when)
 	}
 	if p.Digest != "" {
 		m.fact("Digest", "%s", code(p.Digest))
 	}
+	var pins []string
 	for _, key := range slices.Sorted(maps.Keys(p.Pins)) {
-		m.fact("Pin", "%s %s", code(key), code(p.Pins[key]))
+		pins = append(pins, key+" "+p.Pins[key])
+	}
+	if len(pins) > 0 {
+		m.fact("Pins", "%s", codes(pins))
 	}
 	m.fixes("Fixes carried", p.Carried)
 	m.fixes("Fixes missing", p.Missing)

@@ -43,18 +43,16 @@ func (c clock) name(t time.Time) string {
 	return t.In(c.zone).Format("MST")
 }
 
-// length writes seconds as 6 h 07 min, 3 min 05 s or 1.2 s.
+// length writes seconds as 6 h 07 min, 3 min 05 s or 18.8 s.
 func length(seconds float64) string {
 	if seconds < 0 {
 		return "-" + length(-seconds)
 	}
-	if seconds < 10 {
+	if seconds < 60 {
 		return fmt.Sprintf("%.1f s", seconds)
 	}
 	s := int64(min(seconds, 1e12))
 	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
 	case s < 3600:
 		return fmt.Sprintf("%d min %02d s", s/60, s%60)
 	case s < 48*3600:

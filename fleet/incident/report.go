@@ -90,7 +90,7 @@ type Guard struct {
 type Slot struct {
 	ID           int        `json:"id"`
 	Task         int        `json:"task"`
-	State        string     `json:"state"`    // running, finished or never-used
+	State        string     `json:"state"`    // running, finished, never-used or unseen
 	Selected     string     `json:"selected"` // lru, lcp, id or ""
 	NeverUsed    bool       `json:"never_used"`
 	Similarity   *float64   `json:"similarity"`

@@ -13,6 +13,7 @@ const (
 	SlotRunning   = "running"
 	SlotFinished  = "finished"
 	SlotNeverUsed = "never-used"
+	SlotUnseen    = "unseen" // a part of the log is not there: it had no task that is seen, or the end of its task is not
 )
 
 // slotsAt is what each slot of a server did last before a moment, by id. Slots without a task are listed where the log
@@ -30,7 +31,11 @@ func (s *server) slotsAt(at time.Time) []Slot {
 	for _, id := range slices.Compact(ids) {
 		t := s.slots[id]
 		if t == nil {
-			slots = append(slots, Slot{ID: id, Task: -1, State: SlotNeverUsed, NeverUsed: true})
+			slot := Slot{ID: id, Task: -1, State: SlotNeverUsed, NeverUsed: true}
+			if s.holed {
+				slot.State, slot.NeverUsed = SlotUnseen, false
+			}
+			slots = append(slots, slot)
 			continue
 		}
 		slots = append(slots, s.slot(t, at))
@@ -39,7 +44,8 @@ func (s *server) slotsAt(at time.Time) []Slot {
 }
 
 func (s *server) slot(t *engine.Task, at time.Time) Slot {
-	out := Slot{ID: t.Slot, Task: t.ID, State: SlotRunning, Selected: t.How, NeverUsed: t.NeverUsed,
+	out := Slot{ID: t.Slot, Task: t.ID, State: SlotRunning, Selected: t.How,
+		NeverUsed:    t.NeverUsed && (t.How == engine.SelectedLRU || !s.holed),
 		PromptTokens: t.PromptTokens, Tokens: t.Tokens, Context: t.Context, Tasks: s.counts[t.Slot]}
 	if out.PromptTokens == 0 {
 		out.PromptTokens = t.Prompt
@@ -57,6 +63,9 @@ func (s *server) slot(t *engine.Task, at time.Time) Slot {
 		when = &taskTimes{}
 	}
 	out.SelectedAt, out.LaunchedAt = moment(when.selected), moment(when.launched)
+	if s.doubtful[t.Slot] {
+		out.State = SlotUnseen
+	}
 	if t.Finished {
 		out.State, out.FinishedAt = SlotFinished, moment(when.released)
 		if out.FinishedAt != nil && !at.IsZero() {

@@ -38,6 +38,11 @@ type server struct {
 	prompts     map[int]int          // whole prompts by length
 	answers     map[int]int          // generated tokens by number
 	placement   engine.Placement
+	running     map[int]int   // task by slot
+	doubtful    map[int]bool  // slots whose task may have ended where the log is not there
+	sure        bool          // no slot can be busy unseen
+	holed       bool          // a part of its log is not there
+	freed       time.Duration // when a slot was last released, by its own clock
 	guards      []guardLine
 	aborts      []abortLine
 	cleaned     bool // it said good-bye
@@ -63,10 +68,16 @@ var (
 	reReady = lazyregexp.New(`(?:^|: )(?:(?:HTTP )?server is listening on |server listening at |HTTP server listening|ready on |main loop$)|(?:^|: )starting the main loop`)
 )
 
-// readEngine reads the lines of a run's processes.
-func readEngine(lines []systemd.Entry) *engineLog {
+// readEngine reads the lines of a run's processes. Before each of the holes, which are in order, a part is not there.
+func readEngine(lines []systemd.Entry, holes []time.Time) *engineLog {
 	l := &engineLog{current: map[serverKey]*server{}, readers: map[int]*engine.LogReader{}}
 	for i := range lines {
+		for len(holes) > 0 && !holes[0].After(lines[i].At) {
+			holes = holes[1:]
+			for _, s := range l.current {
+				s.hole()
+			}
+		}
 		l.line(&lines[i])
 	}
 	for _, s := range l.servers {
@@ -143,7 +154,7 @@ func (l *engineLog) server(e *systemd.Entry, ev *engine.LogEvent) *server {
 	}
 	s = &server{pid: e.PID, router: ev.Router, began: e.At, life: 1,
 		tasks: map[taskKey]*taskTimes{}, chosen: map[int]time.Time{}, slots: map[int]*engine.Task{}, counts: map[int]int{},
-		prompts: map[int]int{}, answers: map[int]int{}}
+		prompts: map[int]int{}, answers: map[int]int{}, running: map[int]int{}, doubtful: map[int]bool{}}
 	s.joiner = &engine.Joiner{Done: s.done}
 	l.servers, l.current[key] = append(l.servers, s), s
 	return s
@@ -172,7 +183,10 @@ func (s *server) event(e *systemd.Entry, ev engine.LogEvent) {
 	case engine.LogStartup:
 		startup := ev
 		startup.Detail = ""
-		s.startup = &startup
+		s.startup, s.sure = &startup, true
+	case engine.LogIdle:
+		s.sure = true
+		clear(s.running)
 	case engine.LogSelected:
 		s.chosen[ev.Slot] = e.At
 	case engine.LogLaunch:
@@ -180,7 +194,14 @@ func (s *server) event(e *systemd.Entry, ev engine.LogEvent) {
 		at := &taskTimes{selected: s.chosen[ev.Slot], launched: e.At}
 		delete(s.chosen, ev.Slot)
 		s.tasks[taskKey{ev.Slot, ev.Task}] = at
+		s.running[ev.Slot] = ev.Task
+		delete(s.doubtful, ev.Slot)
 	case engine.LogRelease:
+		delete(s.running, ev.Slot)
+		delete(s.doubtful, ev.Slot)
+		if ev.Timed {
+			s.freed = ev.Time
+		}
 		if at := s.tasks[taskKey{ev.Slot, ev.Task}]; at != nil {
 			at.released = e.At
 		}
@@ -204,13 +225,13 @@ func (s *server) done(t engine.Task) {
 	if t.Finished && t.Tokens > 0 && len(s.answers) < maxLengths {
 		s.answers[t.Tokens]++
 	}
-	for _, ev := range t.Guard {
-		for i := range s.guards {
-			if g := &s.guards[i]; g.ev.Detail == ev.Detail && g.ev.Time == ev.Time && g.task == nil {
-				g.task = &taskKey{t.Slot, t.ID}
-				break
-			}
-		}
+}
+
+// hole notes that a part of the log is not there.
+func (s *server) hole() {
+	s.sure, s.holed = false, true
+	for slot := range s.running {
+		s.doubtful[slot] = true
 	}
 }
 
