@@ -1,0 +1,184 @@
+package incident
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/1bit-systems/pkg/engine/gpu"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+func sampleEvidence() *Evidence {
+	at := time.Date(2026, 10, 23, 10, 45, 12, 963920000, time.UTC)
+	return &Evidence{
+		Unit: "1bit-canonical.service", Scope: systemd.ScopeUser, Host: "strixhalo", GatheredAt: at, Ended: &at,
+		Files:   []UnitFile{{Path: "/home/x/.config/systemd/user/1bit-canonical.service", Text: "[Service]\n"}, {Path: "/x/../hrx.conf", Text: "[Service]\nX=(masked)\n", Masked: 1}},
+		Command: []string{"1bit", "serve"},
+		Kernel:  []gpu.Event{{Kind: gpu.KindReset, Fault: true, At: at, Text: "GPU reset begin!"}},
+		Entries: []systemd.Entry{
+			{At: at, Boot: "b", Monotonic: 5 * time.Second, Cursor: "s=1;i=a", Message: "plain", Unit: "u.service", Invocation: "i", Identifier: "llama-server", PID: 7, Priority: 6,
+				Fields: map[string]string{"_SYSTEMD_USER_UNIT": "u.service", "_SYSTEMD_INVOCATION_ID": "i", "_EXE": "/x"}},
+			{At: at.Add(time.Second), Cursor: "s=1;i=b", Message: "caf\xe9\x00", Missing: "not all of it", Priority: -1, Fields: map[string]string{}},
+			{At: at.Add(2 * time.Second), Cursor: "s=1;i=c", ID: systemd.IDProcessExited, Priority: 5, Fields: map[string]string{"EXIT_CODE": "exited", "EXIT_STATUS": "1"}},
+		},
+		Kernels:  []systemd.Entry{{At: at, Cursor: "k", Message: "amdgpu: GPU reset begin!", Priority: 3, Fields: map[string]string{"_TRANSPORT": "kernel"}}},
+		Actions:  []json.RawMessage{json.RawMessage(`{"id":1}`)},
+		Manifest: []byte("{}\n"),
+	}
+}
+
+func TestWriteAndRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "incidents", "20261023T104512Z-1bit-canonical")
+	e := sampleEvidence()
+	if err := Write(dir, e, Analyse(e)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got.Actions {
+		var b bytes.Buffer
+		if err := json.Compact(&b, got.Actions[i]); err != nil {
+			t.Fatal(err)
+		}
+		got.Actions[i] = b.Bytes()
+	}
+	if d := cmp.Diff(e, got, cmpopts.EquateEmpty()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(Analyse(e).Markdown(), Analyse(got).Markdown()); d != "" {
+		t.Errorf("the report of what was read is another: %s", d)
+	}
+	var names []string
+	err = filepath.WalkDir(filepath.Dir(dir), func(path string, d fs.DirEntry, err error) error {
+		if info, ierr := d.Info(); err == nil && ierr == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s may be read by others", path)
+		}
+		if !d.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			names = append(names, name)
+		}
+		return err
+	})
+	want := []string{"incident.json", "incident.md", "raw/1bit-package.json", "raw/actions.json", "raw/evidence.json", "raw/journal.jsonl", "raw/kernel.jsonl", "raw/unit/00-1bit-canonical.service", "raw/unit/01-hrx.conf"}
+	if d := cmp.Diff(want, names); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	// What is there stays as it is.
+	before, err := os.ReadFile(filepath.Join(dir, "incident.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Unit = "other.service"
+	if err := Write(dir, e, Analyse(e)); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, "incident.md")); err != nil || !bytes.Equal(before, after) {
+		t.Error("it was written over", err)
+	}
+}
+
+// A folder that cannot be finished is not there, and what a crash left is swept with the next one; one that somebody
+// still writes is not.
+func TestWriteIsWhole(t *testing.T) {
+	parent := t.TempDir()
+	e := sampleEvidence()
+	left, unlock, err := stage(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, "incident.md"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(parent, "a"), e, Analyse(e)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Error("a folder that is being written was removed: ", err)
+	}
+	unlock()
+	if err := Write(filepath.Join(parent, "b"), e, Analyse(e)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("what a crash left is still there: ", err)
+	}
+	// A file in the way, where a folder is needed.
+	if err := os.WriteFile(filepath.Join(parent, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(parent, "file", "c"), e, Analyse(e)); err == nil {
+		t.Error("it was written below a file")
+	}
+	entries, err := os.ReadDir(parent)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%v %v", entries, err)
+	}
+}
+
+func TestReadDamaged(t *testing.T) {
+	for _, test := range []struct {
+		name, file, text, want string
+	}{
+		{"no evidence", "raw/evidence.json", "", "is no folder of an incident, which has raw/evidence.json"},
+		{"torn evidence", "raw/evidence.json", `{"unit":"a`, "evidence.json: unexpected end"},
+		{"other JSON", "raw/evidence.json", `{"plan":1}`, "is no evidence of an incident"},
+		{"torn log", "raw/journal.jsonl", `{"__REALTIME_TIMESTAMP":"1"}` + "\n" + `{"MESSAGE":`, "journal.jsonl:2: read an entry"},
+		{"no actions", "raw/actions.json", `{`, "actions.json: unexpected end"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a")
+			e := sampleEvidence()
+			if err := Write(dir, e, Analyse(e)); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, test.file)
+			err := os.Remove(path)
+			if test.text != "" {
+				err = errors.Join(err, os.WriteFile(path, []byte(test.text), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// What is written as an entry is read as the same.
+func FuzzEntryRoundTrip(f *testing.F) {
+	f.Add(int64(1), "message", "", "llama-server", 1, 3, "_EXE", "/x")
+	f.Add(int64(1792750000000000), "\xff\x00", "missing", "", 0, -1, "EXIT_CODE", "\xfe")
+	f.Fuzz(func(t *testing.T, us int64, message, missing, identifier string, pid, priority int, field, value string) {
+		if us < 0 || us > 1<<52 || pid < 0 || pid > 1<<30 || priority < -1 || priority > 7 || !entryFields[field] ||
+			strings.ToValidUTF8(missing+identifier, "") != missing+identifier {
+			return
+		}
+		e := systemd.Entry{At: time.UnixMicro(us), Cursor: "c", Message: message, Missing: missing, Identifier: identifier, PID: pid, Priority: priority, Fields: map[string]string{field: value}}
+		line, err := encodeEntry(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeEntry(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Unit, got.Invocation = "", "" // made of fields
+		if d := cmp.Diff(e, got); d != "" {
+			t.Error(d)
+		}
+	})
+}
