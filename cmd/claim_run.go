@@ -114,7 +114,7 @@ func (a *app) runClaimRun(ctx context.Context, opts claimRunOptions) error {
 	o := claim.Options{
 		Lock: lock, Label: opts.label, Limit: opts.limit, FloorGiB: floor, Wait: opts.wait,
 		Program: program, Args: opts.command[1:], Env: a.environ,
-		Guard:   []string{os.Args[0], "claim", "guard"},
+		Guard: []string{os.Args[0], "claim", "guard"}, Adopt: true,
 		Sensors: a.sensors(), User: a.user, History: filepath.Join(a.config.StateHome, claim.HistoryFile), Now: a.now,
 		Say: a.sayWaiting, Note: a.claimNote,
 	}

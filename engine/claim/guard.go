@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,15 +59,7 @@ func Guard(stdin io.Reader, args []string, scope func(name string) (engine.Cage,
 		}
 		return pids
 	}
-	pause := 5 * time.Millisecond
-	for clear := 0; clear < 2; { // what was just born may hide from one look
-		engine.SignalEach(members, syscall.SIGKILL)
-		if clear++; len(members()) > 0 {
-			clear = 0
-		}
-		time.Sleep(pause)
-		pause = min(2*pause, 500*time.Millisecond)
-	}
+	_ = killAll(context.Background(), members) // however long it takes
 	end := now()
 	o.Record.Ended, o.Record.How = &end, "1bit claim run was killed"
 	err = remember(o.History, o.Record)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,10 @@ type Options struct {
 	Cage  func(pids ...int) (engine.Cage, error) // nil: none
 	Scope string                                 // name of the scope that Cage makes, by which the guard finds it
 	Guard []string                               // arguments, argv[0] first, with which this very program runs Guard
+
+	// Adopt makes this process the parent of whatever the command leaves without one, so that it is found also if it
+	// has left its process group and cleared its environment. Then no other child of this process can be waited for.
+	Adopt bool
 
 	Sensors gpu.Sensors
 	User    string
@@ -146,6 +151,7 @@ type running struct {
 	hold   *hold
 	ticket *ticket // that says who holds a lock which we may not write in
 	proc   *engine.Process
+	guard  *exec.Cmd
 	mark   engine.Mark
 	handed bool // the terminal, to the command
 	kept   bool // the lock, by the guard

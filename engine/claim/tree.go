@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/engine"
 )
@@ -30,13 +33,18 @@ const (
 func (r *running) start(ctx context.Context) error {
 	self := r.o.Lock.line(r.record)
 	r.mark = engine.Mark{Proc: "/proc", Text: markOf(self), Since: engine.BootTicks()}
-	guard, err := r.guard()
-	if err != nil {
+	var err error
+	if r.guard, err = r.newGuard(); err != nil {
 		return err
+	}
+	if r.o.Adopt {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("adopt what the command leaves behind: %w", err)
+		}
 	}
 	o := engine.ProcessOptions{
 		Program: r.o.Program, Args: r.o.Args, Env: append(slices.Clip(r.o.Env), r.mark.Text), Dir: r.o.Dir,
-		Stdin: r.o.Stdin, Stdout: r.o.Stdout, Stderr: r.o.Stderr, Cage: r.o.Cage, Watcher: guard,
+		Stdin: r.o.Stdin, Stdout: r.o.Stdout, Stderr: r.o.Stderr, Cage: r.o.Cage, Watcher: r.guard,
 	}
 	if r.o.Terminal != nil && r.o.Foreground {
 		if group, err := engine.Foreground(r.o.Terminal); err == nil && group == syscall.Getpgrp() {
@@ -57,8 +65,8 @@ func (r *running) start(ctx context.Context) error {
 	return nil
 }
 
-// guard is the process that ends the tree when we are gone. The lock is open in it too.
-func (r *running) guard() (*exec.Cmd, error) {
+// newGuard is the process that ends the tree when we are gone. The lock is open in it too.
+func (r *running) newGuard() (*exec.Cmd, error) {
 	text, err := json.Marshal(order{
 		Mark: r.mark, Scope: r.o.Scope, Path: r.o.Lock.Path, Writable: r.hold.writable, Wrote: r.hold.wrote, History: r.o.History, Record: r.record,
 	})
@@ -113,6 +121,7 @@ func (r *running) watch(ctx context.Context) (how string) {
 				ask("interrupted", syscall.SIGTERM)
 			}
 		case <-tick.C:
+			r.reap()
 			if r.o.Terminal != nil && r.proc.MindTerminal(r.o.Terminal) {
 				r.handed = true
 			}
@@ -178,8 +187,8 @@ func (r *running) clean(ctx context.Context) error {
 	}
 	kill, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
-	_, err := r.mark.End(kill)
-	// What has shed its mark is still in the group or the cage. The guard is dismissed only if nothing is.
+	err := killAll(kill, func() []int { r.reap(); return r.away() })
+	// What is not found like this is in the group or the cage. The guard is dismissed only if nothing is.
 	if stop := r.proc.Stop(ctx, 0); err == nil {
 		err = stop
 	}
@@ -216,10 +225,45 @@ func (r *running) members() []int {
 	return slices.Compact(pids)
 }
 
-// away lists what bears the mark and may have left the group and the cage.
+// away lists what bears the mark or descends from us, and may have left the group and the cage.
 func (r *running) away() []int {
 	pids, _ := r.mark.Members()
+	if r.o.Adopt {
+		pids = append(pids, engine.Descendants("/proc", os.Getpid())...)
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == r.guard.Process.Pid })
+	}
 	return pids
+}
+
+// reap takes leave of what was adopted and has ended.
+func (r *running) reap() {
+	if !r.o.Adopt {
+		return
+	}
+	for _, pid := range engine.DeadChildren("/proc", os.Getpid()) {
+		if pid != r.proc.PID() && pid != r.guard.Process.Pid {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// killAll kills processes until there are none.
+func killAll(ctx context.Context, members func() []int) error {
+	pause := 2 * time.Millisecond
+	for clear := 0; clear < 2; { // what was just born may hide from one look
+		engine.SignalEach(members, syscall.SIGKILL)
+		left := members()
+		if clear++; len(left) > 0 {
+			clear = 0
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("still there after SIGKILL: processes %s", strings.Trim(fmt.Sprint(left), "[]"))
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 500*time.Millisecond)
+	}
+	return nil
 }
 
 // takeTerminal gives the terminal back to who had it, if the command has it still.
