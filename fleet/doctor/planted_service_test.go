@@ -30,20 +30,15 @@ func fixed(m *packager.Manifest) {
 func (g *garden) unit(text string, more ...string) {
 	g.Helper()
 	path := filepath.Join(g.units, second)
-	g.reloads = true
 	g.write(path, "[Unit]\nDescription=another model\n"+strings.Join(more, "")+"[Service]\nRestart=always\n"+text+"[Install]\nWantedBy=default.target\n")
+	g.link(path, filepath.Join(g.units, "default.target.wants", second))
 	g.reload()
-	g.asUser("systemctl", "--user", "enable", second)
-	g.later(func() {
-		g.asUser("systemctl", "--user", "disable", second)
-		g.asUser("systemctl", "--user", "stop", second)
-		g.asUser("systemctl", "--user", "reset-failed")
-	})
 }
 
 // started starts the unit and waits for a state.
 func (g *garden) started(state string) {
 	g.Helper()
+	g.later(func() { g.asUser("sh", "-c", "systemctl --user stop "+second+" && systemctl --user reset-failed") })
 	g.asUser("systemctl", "--user", "start", "--no-block", second)
 	g.eventually(second+" is "+state, func() bool { return g.is(second, state) })
 }
@@ -83,7 +78,6 @@ func servicePlants() []plant {
 			plant: func(g *garden, _ *question) {
 				g.unit(serverOf("aaa0001") + "ExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER}\n")
 				g.started("active running")
-				g.asUser("systemctl", "--user", "disable", second)
 				g.remove(filepath.Join(g.units, second))
 				g.reload()
 			},
@@ -162,14 +156,6 @@ func servicePlants() []plant {
 			plant: func(g *garden, _ *question) {
 				g.write(filepath.Join(g.data, "systemd/user", unit+".d/50-vendor.conf"), "[Service]\nNice=1\n")
 				g.dropIn("50-vendor.conf", "")
-			},
-		},
-		{
-			name: "a linked folder of drop-ins", check: "unit-file", where: second + ".d", what: "symbolic link",
-			plant: func(g *garden, _ *question) {
-				g.write(filepath.Join(g.home, "dotfiles/second.d/50-nice.conf"), "[Service]\nNice=1\n")
-				g.link(filepath.Join(g.home, "dotfiles/second.d"), filepath.Join(g.units, second+".d"))
-				g.unit(serverOf("aaa0001") + "ExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER}\n")
 			},
 		},
 		{
