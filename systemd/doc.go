@@ -23,5 +23,5 @@
 // what it says without a mark is what their processes got.
 //
 // The package writes nothing. It reads the files that a unit names, /proc and the control group
-// tree; the roots of the last two are parameters.
+// tree; the roots of the last two are parameters. It runs journalctl.
 package systemd

@@ -132,6 +132,7 @@ func TestJournal(t *testing.T) {
 			t.Fatalf("followed (-want +got):\n%s", cmp.Diff(want, results))
 		}
 	}
+	t.Run("of the system", func(t *testing.T) { testJournalOfSystem(t, since) })
 	t.Run("as root", func(t *testing.T) { testJournalOfUser(t, h, since) })
 	t.Run("as the user", func(t *testing.T) {
 		program, err := os.Executable()
@@ -193,6 +194,26 @@ func testJournalOfUser(t *testing.T, h journalHost, since time.Time) {
 	}
 	if len(gaps) != 1 || !strings.Contains(gaps[0], "of user@"+strconv.Itoa(h.uid)+".service, which wrote too many") {
 		t.Errorf("gaps %q", gaps)
+	}
+}
+
+// testJournalOfSystem has a unit of the system that ends at once.
+func testJournalOfSystem(t *testing.T, since time.Time) {
+	writeFile(t, "/etc/systemd/system/j-system.service", "[Service]\nExecStart=/bin/sh -c 'echo words; exit 5'\n")
+	shell(t, "systemctl daemon-reload && systemctl start j-system")
+	q := JournalQuery{Scope: ScopeSystem, Unit: "j-system", Since: since}
+	awaitEntry(t, q, func(e Entry) bool { return e.ID == IDFailureResult })
+	entries, gaps := readAll(t, q)
+	checkSaid(t, entries, "started done", "exited exited 5", "result exit-code")
+	if !slices.Contains(messages(entries), "words") || len(gaps) != 0 {
+		t.Errorf("%q, gaps %q", messages(entries), gaps)
+	}
+	q.IDs = []string{IDProcessExited}
+	if entries, _ = readAll(t, q); len(entries) != 1 || entries[0].Unit != "j-system.service" || entries[0].PID != 1 {
+		t.Errorf("only ends: %+v", entries)
+	}
+	if tail := LogTail(t.Context(), entries[0].Invocation, 3); !slices.Equal(tail, []string{"words"}) {
+		t.Errorf("the tail is %q", tail)
 	}
 }
 

@@ -158,7 +158,12 @@ func isNoUnit(err error) bool {
 }
 
 // isInvalid says whether a D-Bus error is that a question, or the answer to it, is none that D-Bus can carry.
-func isInvalid(err error) bool {
+func isInvalid(err error) bool { return isError(err, "InvalidArgs") }
+
+// isNoProperty says whether a D-Bus error is that there is no such property, as there is none of newer versions.
+func isNoProperty(err error) bool { return isError(err, "UnknownProperty") }
+
+func isError(err error, name string) bool {
 	var answer godbus.Error
-	return errors.As(err, &answer) && answer.Name == "org.freedesktop.DBus.Error.InvalidArgs"
+	return errors.As(err, &answer) && answer.Name == "org.freedesktop.DBus.Error."+name
 }

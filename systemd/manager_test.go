@@ -40,7 +40,7 @@ func install(t *testing.T, m *Manager, files map[string]string) {
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if target, ok := strings.CutPrefix(text, "-> "); ok {
-			if err := os.Symlink(target, path); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path)); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -92,12 +92,14 @@ func testUnit(t *testing.T) {
 	m := connectHere(t)
 	install(t, m, map[string]string{
 		"t-unit.service": "[Unit]\nDescription=a unit\n[Service]\nExecStart=/bin/sleep 1000\nRestart=always\nTimeoutStartSec=infinity\n" +
-			"TimeoutStopSec=7s\nEnvironmentFile=-/none\nUnsetEnvironment=X\nWorkingDirectory=/tmp\n",
-		"t-unit.service.d/zz.conf": "[Service]\nEnvironment=\"A=b c\"\nEnvironmentFile=/dev/null\n",
-		"t-alias.service":          "-> t-unit.service",
+			"TimeoutStopSec=7s\nEnvironmentFile=-/none\nUnsetEnvironment=X\nWorkingDirectory=/tmp\nRestartSec=3\nOOMPolicy=continue\n" +
+			"MemoryMax=64M\nNotifyAccess=all\n[Unit]\nStartLimitBurst=3\nStartLimitIntervalSec=1min\n",
+		"default.target.wants/t-unit.service": "-> ../t-unit.service",
+		"t-unit.service.d/zz.conf":            "[Service]\nEnvironment=\"A=b c\"\nEnvironmentFile=/dev/null\n",
+		"t-alias.service":                     "-> t-unit.service",
 	})
 	mustRun(t, m.Start, "t-unit", "done")
-	u, dir := unitNow(t, m, "t-alias"), userUnitDir(t)
+	u, dir, most := unitNow(t, m, "t-alias"), userUnitDir(t), int64(64<<20)
 	want := &Unit{
 		ID: "t-unit.service", Names: []string{"t-alias.service", "t-unit.service"}, Description: "a unit", LoadState: "loaded", ActiveState: "active",
 		SubState: "running", Result: "success", Type: "simple", Restart: "always",
@@ -105,10 +107,13 @@ func testUnit(t *testing.T) {
 		Environment: []string{"A=b c"}, EnvironmentFiles: []EnvironmentFile{{"/none", true}, {"/dev/null", false}},
 		UnsetEnvironment: []string{"X"}, ExecStart: []Command{{"/bin/sleep", []string{"/bin/sleep", "1000"}}},
 		WorkingDirectory: "/tmp", TimeoutStop: 7 * time.Second,
+		RestartDelay: 3 * time.Second, StartLimitBurst: 3, StartLimitInterval: time.Minute, OOMPolicy: "continue", MemoryMax: &most,
+		NotifyAccess: "all", ProtectHome: "no", UnitFileState: "enabled", WantedBy: []string{"default.target"},
 	}
 	slices.Sort(u.Names)
 	got := *u
 	got.MainPID, got.ControlGroup, got.InvocationID, got.MainStarted, got.SearchPath = 0, "", "", time.Time{}, nil
+	got.MemoryCurrent, got.MemoryPeak = nil, nil // they depend on the machine
 	if diff := cmp.Diff(want, &got, cmpopts.IgnoreUnexported(Unit{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

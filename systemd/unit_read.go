@@ -107,7 +107,7 @@ func (m *Manager) readable(ctx context.Context, path godbus.ObjectPath) (map[str
 		switch {
 		case err == nil:
 			values[name] = godbus.MakeVariant(value)
-		case !isInvalid(err):
+		case !isInvalid(err) && !isNoProperty(err):
 			return nil, err
 		}
 	}

@@ -52,7 +52,7 @@ func TestDecodeUnit(t *testing.T) {
 	}), variants(map[string]any{
 		"MainPID": uint32(7), "NRestarts": uint32(3), "TimeoutStartUSec": uint64(math.MaxUint64), "TimeoutStopUSec": uint64(1_500_000),
 		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "ExecMainExitTimestamp": uint64(1_700_000_000_000_002), "Type": 5, "Environment": []any{1},
-		"MemoryMax": uint64(64 << 20), "MemoryCurrent": uint64(math.MaxUint64), "MemoryPeak": "much", "PrivateDevices": true,
+		"MemoryMax": uint64(64 << 20), "MemoryCurrent": uint64(math.MaxUint64), "MemoryPeak": "much", "PrivateDevices": true, "ProtectHome": "tmpfs",
 		"EnvironmentFiles": [][]any{{"/a", true}, {"short"}, {1, 2}},
 		"ExecStart":        [][]any{{"/x", []string{"x", "-y"}, false}, {}},
 	}))
@@ -62,7 +62,7 @@ func TestDecodeUnit(t *testing.T) {
 		MainPID: 7, NRestarts: 3, TimeoutStop: 1500 * time.Millisecond, MainStarted: time.UnixMicro(1_700_000_000_000_001),
 		MainExited: time.UnixMicro(1_700_000_000_000_002), ActiveLeft: time.UnixMicro(1_700_000_000_000_003),
 		UnitFileState: "enabled", StartLimitBurst: 5, WantedBy: []string{"default.target", "multi-user.target"},
-		MemoryMax: &most, PrivateDevices: true,
+		MemoryMax: &most, PrivateDevices: true, ProtectHome: "tmpfs",
 		EnvironmentFiles: []EnvironmentFile{{Path: "/a", Optional: true}, {}},
 		ExecStart:        []Command{{Path: "/x", Argv: []string{"x", "-y"}}},
 	}

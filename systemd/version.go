@@ -2,8 +2,9 @@ package systemd
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strconv"
+	"strings"
 )
 
 // Version tells which systemd this is, as it said when it was connected to: its number, such as 252, 0 where that cannot
@@ -11,12 +12,14 @@ import (
 func (m *Manager) Version(context.Context) (number int, text string, err error) {
 	text = get[string](m.about, "Version")
 	if text == "" {
-		return 0, "", fmt.Errorf("ask systemd for its version: it does not tell")
+		return 0, "", errors.New("ask systemd for its version: it does not tell")
 	}
-	digits := 0
-	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
-		digits++
+	digits := strings.TrimPrefix(text, "v")
+	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = digits[:end]
 	}
-	number, _ = strconv.Atoi(text[:digits])
+	if number, err = strconv.Atoi(digits); err != nil {
+		number = 0
+	}
 	return number, text, nil
 }
