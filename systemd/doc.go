@@ -11,6 +11,10 @@
 //     counts (Single), and why systemd would not start it at all (Refused).
 //   - Edit: a file that is not written yet. ReadSettings computes the settings as if it were,
 //     so that a caller can ask who would win over a drop-in before it writes one.
+//   - Entry: an entry of the journal, of a unit's processes or of systemd about them. ReadJournal
+//     and FollowJournal ask journalctl for those of a JournalQuery, put lines together again that
+//     journald split, and tell the gaps: what journald dropped, no longer has, or does not show
+//     to this user.
 //
 // The two halves answer different questions. A Manager tells what is loaded; its Environment
 // property leaves out environment files and so cannot tell what a process gets. The files tell

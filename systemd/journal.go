@@ -63,8 +63,8 @@ func (j journal) read(ctx context.Context, q JournalQuery, f func(Entry) error) 
 		g.add("journalctl gave up: what comes after the last entry is missing")
 	case err != nil:
 		return nil, fmt.Errorf("read the journal: %w%s", err, inBrackets(said))
-	case s.rows == 0 && q.Scope == ScopeSystem && store.closed+store.hidden > 0:
-		return nil, fmt.Errorf("%w: this user may not read what the system's units wrote; %s", ErrNoJournal, joinGroup)
+	case s.rows == 0 && (q.Scope == ScopeSystem || q.Kernel && q.Unit == "") && store.closed+store.hidden > 0:
+		return nil, fmt.Errorf("%w: this user may not read the system's; %s", ErrNoJournal, joinGroup)
 	}
 	for line := range strings.Lines(said) {
 		g.add("journalctl says: %s", strings.TrimSpace(line))

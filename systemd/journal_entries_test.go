@@ -40,7 +40,7 @@ func readRows(t *testing.T, rows string) (said, gaps []string) {
 }
 
 func TestReadEntries(t *testing.T) {
-	const lost = "1 entry is without the whole of their message, the last for this: the end of the line: "
+	const lost = "1 message is missing or not whole, the last for this: the end of the line: "
 	suppressed := journalRow(`"MESSAGE":"Suppressed 7 messages from llm.service","MESSAGE_ID":"`+IDSuppressed+`","N_DROPPED":"7"`) + "\n"
 	tests := map[string]struct {
 		rows       string

@@ -135,7 +135,7 @@ func (g *journalGaps) tell() []string {
 			rateBurst, rateInterval, utc(g.full))
 	}
 	if g.unsaid > 0 {
-		add("%s without the whole of their message, the last for this: %s", count(g.unsaid, "entry is", "entries are"), g.why)
+		add("%s missing or not whole, the last for this: %s", count(g.unsaid, "message is", "messages are"), g.why)
 	}
 	if g.bad > 0 {
 		add("%s not be read, the last for this: %v", count(g.bad, "row could", "rows could"), g.badErr)

@@ -17,7 +17,7 @@ func LogTail(ctx context.Context, invocation string, lines int) []string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var tail []string
-	args := []string{"--no-pager", "--quiet", "--output=json", "--output-fields=" + journalFields, "--lines=" + strconv.Itoa(lines),
+	args := []string{"--no-pager", "--quiet", "--output=json", "--all", "--output-fields=" + journalFields, "--lines=" + strconv.Itoa(lines),
 		"_SYSTEMD_INVOCATION_ID=" + invocation}
 	_, err := hostJournal().run(ctx, args, func(out io.Reader) error {
 		return readEntries(out, &journalGaps{}, func(e Entry) error {
