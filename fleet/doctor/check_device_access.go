@@ -23,7 +23,7 @@ import (
 func deviceAccess() Check {
 	return Check{
 		Name:   "device-access",
-		Reason: "A server that may not open the GPU's device nodes fails at its start, or serves from the CPU without a word.",
+		Reason: "A server whose device nodes are missing, or that may not open them, fails at its start or serves from the CPU without a word.",
 		Remedy: "Make the account a member of the nodes' group, and start its manager anew: sudo usermod -aG render USER, then sudo systemctl restart user@UID.service",
 		find: func(_ context.Context, l *look, add adder) error {
 			services, err := l.services()
@@ -43,7 +43,7 @@ func deviceAccess() Check {
 }
 
 // nodes are the device nodes that a service needs and that are there: those that its package names and, where it is told
-// to use HRX, those of that runtime. That a package's own are missing is for the check of requirements to say.
+// to use HRX, those of that runtime.
 func (l *look) nodes(s service, add adder) []string {
 	var nodes []string
 	if s.Package != nil {
@@ -54,21 +54,24 @@ func (l *look) nodes(s service, add adder) []string {
 		}
 	}
 	if s.Loaded != nil && onHRX(s.Loaded.ExecStart) {
+		nodes = append(nodes, "/dev/kfd")
 		render, _ := filepath.Glob(l.path("dev/dri/renderD*"))
-		for i := range render {
-			render[i] = "/dev/dri/" + filepath.Base(render[i])
+		for _, path := range render {
+			nodes = append(nodes, "/dev/dri/"+filepath.Base(path))
 		}
-		if len(render) == 0 && !slices.ContainsFunc(nodes, func(n string) bool { return strings.HasPrefix(n, "/dev/dri") }) {
-			add("/dev/dri", "sudo modprobe amdgpu", "%s is started with --device hrx, and there is no /dev/dri/renderD*", s.where)
+		if len(render) == 0 {
+			nodes = append(nodes, "/dev/dri/renderD128")
 		}
-		if _, err := os.Stat(l.path("dev/kfd")); errors.Is(err, fs.ErrNotExist) && !slices.Contains(nodes, "/dev/kfd") {
-			add("/dev/kfd", "sudo modprobe amdgpu", "%s is started with --device hrx, and there is no /dev/kfd", s.where)
-		}
-		nodes = append(append(nodes, "/dev/kfd"), render...)
 	}
 	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
-	return slices.DeleteFunc(nodes, func(n string) bool { _, err := os.Stat(l.path(n)); return errors.Is(err, fs.ErrNotExist) })
+	return slices.DeleteFunc(slices.Compact(nodes), func(node string) bool {
+		_, err := os.Stat(l.path(node))
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing {
+			add(node, "load the driver of the device, which is sudo modprobe amdgpu for an AMD GPU", "%s needs it, and it is not there", s.where)
+		}
+		return missing
+	})
 }
 
 // onHRX tells whether a command says --device hrx.

@@ -20,7 +20,7 @@ func journal() Check {
 	return Check{
 		Name:   "journal",
 		Reason: "The lines before a service died are what tells why; a journal that keeps them in memory, drops them for their rate or hides them has nothing to tell.",
-		Remedy: "Keep the journal on disk: " + persist,
+		Remedy: "Keep the journal on disk with Storage=persistent in a file of /etc/systemd/journald.conf.d, and let services write as much as they do with LogRateLimitIntervalSec=0.",
 		find: func(ctx context.Context, l *look, add adder) error {
 			if _, err := os.Stat(l.path("run/systemd/system")); err != nil {
 				return errors.New("this machine was not booted with systemd, and keeps no journal")
@@ -57,13 +57,13 @@ func (l *look) journalStorage(add adder) error {
 	}
 	switch storage {
 	case "none":
-		add(where, "", "the journal keeps nothing (Storage=none)")
+		add(where, persist, "the journal keeps nothing (Storage=none)")
 	case "volatile":
-		add(where, "", "the journal is kept in memory and gone after a reboot (Storage=volatile)")
+		add(where, persist, "the journal is kept in memory and gone after a reboot (Storage=volatile)")
 	case "persistent":
 	default:
 		if _, err := os.Stat(l.path("var/log/journal")); errors.Is(err, fs.ErrNotExist) {
-			add("/var/log/journal", "", "the journal is kept in memory and gone after a reboot: the folder is not there, and Storage=auto does not make it")
+			add("/var/log/journal", persist, "the journal is kept in memory and gone after a reboot: the folder is not there, and Storage=auto does not make it")
 		}
 	}
 	return nil

@@ -74,6 +74,14 @@ func hostPlants() []plant {
 			g.switchTo("hrx-ccc0003")
 			g.restart()
 		}},
+		{name: "a device that is gone", check: "device-access", where: "/dev/onebit1", what: "not there", plant: func(g *garden, _ *question) {
+			g.later(func() { g.asRoot("rm", "-f", "/dev/onebit1") })
+			g.asRoot("mknod", "-m", "666", "/dev/onebit1", "c", "1", "3")
+			g.install("ccc0006", requires(packager.Requirement{Kind: packager.RequireDevice, Name: "/dev/onebit1"}))
+			g.switchTo("hrx-ccc0006")
+			g.restart()
+			g.asRoot("rm", "/dev/onebit1")
+		}},
 		{name: "a kernel parameter of another value", check: "kernel-parameter", where: "amdgpu.cwsr_enable", what: "it is 1, and hrx-ddd0004 wants 0", plant: func(g *garden, q *question) {
 			g.install("ddd0004", requires(packager.Requirement{Kind: packager.RequireKernelParameter, Name: "amdgpu.cwsr_enable", Value: "0"}))
 			q.Root = g.recorded(map[string]string{"sys/module/amdgpu/parameters/cwsr_enable": "1\n"})
