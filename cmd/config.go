@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/1bit-systems/pkg/fleet/incident"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -34,6 +35,10 @@ type config struct {
 	// are the host's, in the system's file, else the built-in ones.
 	ClaimLock     string   `mapstructure:"claim_lock"`
 	ClaimFloorGiB *float64 `mapstructure:"claim_floor_gib"`
+	// CIRepository is the repository, owner/name, whose GitHub Actions may use this host's GPU; "": none is asked.
+	// CIAPI is the base URL of the API, "": GitHub's.
+	CIRepository string `mapstructure:"ci_repository"`
+	CIAPI        string `mapstructure:"ci_api"`
 
 	// configHome is where unit drop-ins and the file itself lie.
 	configHome string
@@ -41,7 +46,7 @@ type config struct {
 	file, policyFile string
 }
 
-var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline", "claim_lock", "claim_floor_gib"}
+var configKeys = []string{"scope", "data_home", "state_home", "restart", "load_deadline", "claim_lock", "claim_floor_gib", "ci_repository", "ci_api"}
 
 const (
 	restartConfirm = "confirm"
@@ -91,7 +96,7 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	v.SetDefault("scope", a.defaultScope())
 	v.SetDefault("data_home", "")
 	v.SetDefault("state_home", "")
-	for _, key := range []string{"scope", "data_home", "state_home", "load_deadline", "claim_lock", "claim_floor_gib"} {
+	for _, key := range []string{"scope", "data_home", "state_home", "load_deadline", "claim_lock", "claim_floor_gib", "ci_repository", "ci_api"} {
 		if value := a.override(key, flags); value != "" {
 			v.Set(key, value)
 		}
@@ -127,6 +132,11 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	}
 	if c.ClaimFloorGiB != nil && *c.ClaimFloorGiB < 0 {
 		return c, usagef("claim_floor_gib is %v: it is 0 for none, or more", *c.ClaimFloorGiB)
+	}
+	if ci := (&incident.CI{Repository: c.CIRepository, API: c.CIAPI}); c.CIRepository != "" || c.CIAPI != "" {
+		if err := ci.Check(); err != nil {
+			return c, usagef("ci_repository and ci_api: %v", err)
+		}
 	}
 	return c, nil
 }

@@ -56,13 +56,13 @@ type gatherer struct {
 	o       GatherOptions
 	e       *Evidence
 	service *fleet.Inspection // nil: the manager does not tell
-	unknown error             // the manager knows no such unit
+	unknown error             // why the manager tells nothing of the unit
 	end     end
 	secrets secret.Known
 }
 
 // Gather looks at a unit, its log and its host. What cannot be read is a line in Evidence.Missing; the error is ctx's,
-// or wraps systemd.ErrNoUnit where neither the manager nor the journal knows the unit. No secret is in what it returns,
+// or the manager's, such as systemd.ErrNoUnit, where the journal knows nothing of the unit either. No secret is in what it returns,
 // as far as a name or a shape tells one. How much of the log is kept is bounded, see keepBefore.
 func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
 	if o.Until.IsZero() || o.Until.After(o.Now) {

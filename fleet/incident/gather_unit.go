@@ -2,7 +2,6 @@ package incident
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,10 +24,8 @@ const (
 func (g *gatherer) unit(ctx context.Context) {
 	found, err := g.o.Host.Inspect(ctx, g.e.Unit)
 	switch {
-	case errors.Is(err, systemd.ErrNoUnit):
-		g.unknown = err
-		g.miss("the unit: %v", err)
 	case err != nil:
+		g.unknown = err
 		g.miss("the unit: %v", err)
 	case len(found) == 0:
 		g.miss("the unit: the manager tells nothing of it")
