@@ -36,7 +36,7 @@ func TestUnderSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := host.Command(t.Context(), host.User, program, "-test.run=^TestUnderSystemd$", "-test.v", "-test.timeout=5m")
+	cmd := host.Command(t.Context(), host.User, program, "-test.run=^TestUnderSystemd$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(cmd.Env, beInside+"=1")
 	out, err := cmd.CombinedOutput()
 	t.Logf("inside:\n%s", out)
@@ -101,7 +101,7 @@ func insideDetached(t *testing.T) {
 	m := userManager(t)
 	p := fakePackage(t, "works")
 	relaunch(t, p, "exec ", "") // the launcher ends with the runner, its child by nobody but the watcher
-	plan := fakePlan(t, p, "", fmt.Sprintf("neighbour: {kind: command, args: [/bin/sh, -c, %q], proof: busy}\nattempts: 3\nload: {requests: 300, prompt_tokens: [24], n_predict: [20]}\n", leaver))
+	plan := fakePlan(t, p, "", fmt.Sprintf("neighbour: {kind: command, args: [/bin/sh, -c, %q], proof: busy}\nattempts: 3\nload: {requests: 600, prompt_tokens: [24], n_predict: [20]}\n", leaver))
 	k := newKillable(t, p, plan)
 	self, err := os.Executable()
 	if err != nil {
@@ -134,7 +134,7 @@ func insideDetached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Arms.Invalid != 1 || v.Arms.Clean != 1 || k.recorded() < before+300 {
+	if v.Arms.Invalid != 1 || v.Arms.Clean != 1 || k.recorded() < before+600 {
 		t.Errorf("%s: %s, %+v, %d requests and then %d", v.Verdict, v.Reason, v.Arms, before, k.recorded())
 	}
 	noneLeft(t, p.Path)

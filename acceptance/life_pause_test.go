@@ -37,7 +37,7 @@ func TestPauseLimit(t *testing.T) {
 // tell of: the server had answered.
 func TestStoppedRunnerBlamesNobody(t *testing.T) {
 	p := fakePackage(t, "works")
-	k := newKillable(t, p, fakePlan(t, p, "", "load: {requests: 5000, prompt_tokens: [24], n_predict: [200], request_deadline: 1s}\n"))
+	k := newKillable(t, p, fakePlan(t, p, "", "load: {requests: 20000, prompt_tokens: [24], n_predict: [20], request_deadline: 1s}\n"))
 	runner := k.start(t)
 	until(t, "requests", func() bool { return k.recorded() > 4 })
 	if err := runner.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -18,9 +18,7 @@ func TestServerThatFloodsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	flood := "yes 'slot launch_slot_: id  0 | task 1 | processing task' | head -c 4M >&2 &\nexec "
-	if err := os.WriteFile(launcher, []byte(strings.Replace(string(script), "exec ", flood, 1)), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeScript(t, launcher, strings.Replace(string(script), "exec ", flood, 1))
 	l := begun(t, RunOptions{Plan: fakePlan(t, p, "", "load: {requests: 50000, prompt_tokens: [24], n_predict: [20]}\n"), Package: p})
 	l.room.log = 1 << 20
 	if err := l.run(t.Context()); err != nil {

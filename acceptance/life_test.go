@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,23 +60,16 @@ func TestLivesTakeTurns(t *testing.T) {
 	}
 }
 
-// gttRoot is a host with a GPU.
-func gttRoot(t *testing.T) (root string, set func(gib string)) {
+// gttRoot is a host with a GPU, and no processes.
+func gttRoot(t *testing.T) (root string, set func(bytes string)) {
 	t.Helper()
 	root = t.TempDir()
 	card := filepath.Join(root, "sys/class/drm/card1/device")
-	if err := os.MkdirAll(card, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(card, 0o755), os.Mkdir(filepath.Join(root, "proc"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	set = func(bytes string) {
-		// In one step: a sensor that is read while it is written would tell nothing.
-		file := filepath.Join(card, "mem_info_gtt_used")
-		if err := os.WriteFile(file+"~", []byte(bytes+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+"~", file); err != nil {
-			t.Fatal(err)
-		}
+		replaceFile(t, filepath.Join(card, "mem_info_gtt_used"), bytes+"\n")
 	}
 	return root, set
 }

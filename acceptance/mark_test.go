@@ -23,9 +23,7 @@ func relaunch(t *testing.T, p *store.Package, old, new string) {
 	if text == string(script) {
 		t.Fatalf("no %q in %s", old, script)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeScript(t, path, text)
 }
 
 // What leaves its process group is found by its mark, ended and told of, without
@@ -46,7 +44,7 @@ func TestProcessThatLeavesItsGroup(t *testing.T) {
 func TestGroupWithoutLeaderIsEnded(t *testing.T) {
 	p := fakePackage(t, "works")
 	relaunch(t, p, "exec ", "")
-	k := newKillable(t, p, fakePlan(t, p, "", "attempts: 3\nload: {requests: 300, prompt_tokens: [24], n_predict: [20]}\n"))
+	k := newKillable(t, p, fakePlan(t, p, "", "attempts: 3\nload: {requests: 600, prompt_tokens: [24], n_predict: [20]}\n"))
 	runner := k.start(t)
 	until(t, "requests", func() bool { return k.recorded() > 4 })
 	for _, watcher := range running("read line") {

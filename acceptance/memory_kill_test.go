@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"errors"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -93,13 +94,11 @@ func TestKilledByAGuardOfMemory(t *testing.T) {
 			row := journalRow(t, `"SYSLOG_IDENTIFIER":"earlyoom"`, tt.says)
 			says := filepath.Join(root, "says")
 			script := "#!/bin/sh\ncat " + says + "\n"
-			if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755), os.Mkdir(filepath.Join(root, "proc"), 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(root, "usr/bin/journalctl"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			behind(t, p, fmt.Sprintf("echo '%s' | sed \"s/PID/$$/\" > %s\nsleep 0.5 && kill -%s $$ & exec $FAKE \"$@\"", row, says, tt.signal))
+			writeScript(t, filepath.Join(root, "usr/bin/journalctl"), script)
+			behind(t, p, fmt.Sprintf("echo '%s' | sed \"s/PID/$$/\" > %s\n", row, says)+amidWork("kill -"+tt.signal+" $$"))
 			v := soak(t, RunOptions{Plan: fakePlan(t, p, "", "load: {requests: 3000, prompt_tokens: [24], n_predict: [20]}\n"), Package: p, Root: root})
 			if !strings.HasPrefix(v.Reason, tt.want) {
 				t.Errorf("%s: %s, want %s", v.Verdict, v.Reason, tt.want)

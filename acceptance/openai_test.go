@@ -127,9 +127,7 @@ func otherPackage(t *testing.T, what string) *store.Package {
 		t.Fatal(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexport %s=%s,\nexec %s \"$@\"\n", beOther, what, self)
-	if err := os.WriteFile(filepath.Join(p.Path, "llama-server"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeScript(t, filepath.Join(p.Path, "llama-server"), script)
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,6 +53,24 @@ func fakeBench(how string) int {
 	return 0
 }
 
+// writeScript writes a program. A process forked while it is open would hold it open too and make it "busy".
+func writeScript(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replaceFile writes a file in one step, for a reader at any moment.
+func replaceFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path+"~", []byte(text), 0o644), os.Rename(path+"~", path)); err != nil {
+		t.Error(err)
+	}
+}
+
 // fakePackage installs launchers of the fake engine in a folder.
 func fakePackage(t testing.TB, bench string) *store.Package {
 	t.Helper()
@@ -61,10 +80,7 @@ func fakePackage(t testing.TB, bench string) *store.Package {
 		t.Fatal(err)
 	}
 	for name, env := range map[string]string{"llama-server": beFake + "=1", "llama-bench": beBench + "=" + bench} {
-		script := fmt.Sprintf("#!/bin/sh\nexport %s\nexec %s \"$@\"\n", env, self)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeScript(t, filepath.Join(dir, name), fmt.Sprintf("#!/bin/sh\nexport %s\nexec %s \"$@\"\n", env, self))
 	}
 	if err := os.WriteFile(filepath.Join(dir, "m.gguf"), []byte("model"), 0o644); err != nil {
 		t.Fatal(err)
@@ -269,18 +285,12 @@ func TestNeighbourThatDoesNothing(t *testing.T) {
 func TestGateOnGTT(t *testing.T) {
 	p := fakePackage(t, "works")
 	plan := fakePlan(t, p, "", "gates: {all_slots_busy_share: 0.1, gtt_used_gib: {min: 95, max: 110}}\n")
-	root := t.TempDir()
+	root, set := gttRoot(t)
 	if _, err := Run(t.Context(), RunOptions{Plan: plan, Package: p, Evidence: t.TempDir(), Root: root}); !errors.Is(err, ErrPlan) {
 		t.Errorf("a gate without a sensor: %v", err)
 	}
-	card := filepath.Join(root, "sys/class/drm/card1/device")
-	if err := os.MkdirAll(card, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for gib, want := range map[int64]string{94: "out-of-regime(gtt): 94.0 GiB", 100: "0 faults", 111: "out-of-regime(gtt): 111.0 GiB"} {
-		if err := os.WriteFile(filepath.Join(card, "mem_info_gtt_used"), fmt.Appendln(nil, gib<<30), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		set(fmt.Sprint(gib << 30))
 		if v := soak(t, RunOptions{Plan: plan, Package: p, Root: root}); !strings.HasPrefix(v.Reason, want) {
 			t.Errorf("%d GiB: %s: %s, want %s", gib, v.Verdict, v.Reason, want)
 		}

@@ -107,11 +107,12 @@ func testTogether(t *testing.T, l *lane, archive string) {
 	g.run(random, commands)
 	close(done)
 	watching.Wait()
-	if asked < 3 {
-		t.Errorf("status was asked only %d times", asked)
+	if asked == 0 {
+		t.Error("status was not asked meanwhile")
 	}
 	t.Logf("ended: %v, status asked %d times", g.ended, asked)
-	if g.ended[0] < len(commands)/5 { // blocks and the hold refuse many
+	// Blocks and the hold refuse many, and how many wait for their turn in vain depends on how busy the machine is.
+	if g.ended[0] < 5 {
 		t.Errorf("only %d of %d ended well", g.ended[0], len(commands))
 	}
 	for _, unit := range []string{g.unit, other} {

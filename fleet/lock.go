@@ -14,8 +14,12 @@ import (
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
 
-// lockPoll is how often a held lock is tried again.
-const lockPoll = 10 * time.Millisecond
+// A held lock is tried again after lockPoll, and then ever more seldom, up to lockPollMost: many that wait must not
+// keep the one that works from its work.
+const (
+	lockPoll     = 10 * time.Millisecond
+	lockPollMost = 80 * time.Millisecond
+)
 
 // dirLock is an exclusive flock on a folder. The kernel frees it when the process ends, however it ends.
 type dirLock struct {
@@ -26,7 +30,7 @@ type dirLock struct {
 // lockDir waits for the lock of a folder until ctx ends. After the wait it checks that the path is still the
 // folder it locked, since whoever held the lock may have removed it. The folder must not be a link.
 func lockDir(ctx context.Context, path string) (*dirLock, error) {
-	for {
+	for wait := lockPoll; ; wait = min(2*wait, lockPollMost) {
 		lock, held, err := tryLockDir(path)
 		if err != nil || lock != nil {
 			return lock, err
@@ -37,7 +41,7 @@ func lockDir(ctx context.Context, path string) (*dirLock, error) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(lockPoll):
+		case <-time.After(wait):
 		}
 	}
 }
