@@ -36,14 +36,18 @@ What a run that was killed has recorded is kept: "1bit accept resume DIR" goes o
 		Args: between(1, 1), ValidArgsFunction: completePlans,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runAcceptRun(cmd.Context(), args[0], opts) },
 	}
+	opts.addFlags(a, c)
+	c.Flags().StringVar(&opts.baseline, "baseline", "", "package of the arms of the role baseline, to compare with")
+	_ = c.RegisterFlagCompletionFunc("baseline", a.completePackages)
+	return c
+}
+
+func (opts *acceptRunOptions) addFlags(a *app, c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&opts.pkg, "package", "", "package to soak (required)")
-	f.StringVar(&opts.baseline, "baseline", "", "package of the arms of the role baseline, to compare with")
 	f.StringVar(&opts.evidence, "evidence", "", "evidence folder, new or empty (default below the state folder)")
 	f.BoolVar(&opts.detach, "detach", false, "run it as a transient systemd unit and return")
 	_ = c.RegisterFlagCompletionFunc("package", a.completePackages)
-	_ = c.RegisterFlagCompletionFunc("baseline", a.completePackages)
-	return c
 }
 
 func (a *app) runAcceptRun(ctx context.Context, path string, opts acceptRunOptions) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/1bit-systems/pkg/acceptance"
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/fleet/incident"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/build"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -79,6 +80,7 @@ var errorClasses = []errorClass{
 	{build.ErrDirty, exitRefused, "--allow-dirty makes a package that says so"},
 	{build.ErrFixMissing, exitRefused, "build it from commits that carry the fix, name the checkout with --source, commit what is dirty in it, fetch what its history lacks, or require less"},
 	{acceptance.ErrPlan, exitUsage, ""},
+	{incident.ErrShape, exitUsage, "--model names the model; --write shows the plan before it is run"},
 	{acceptance.ErrEvidence, exitUsage, "name an evidence folder that is not there yet; a run that was cut off goes on with 1bit accept resume"},
 	{acceptance.ErrRunning, exitBusy, "1bit accept watch follows it"},
 	{store.ErrAmbiguous, exitUsage, "name it by its digest, or by flavour and id"},
@@ -93,6 +95,7 @@ var errorClasses = []errorClass{
 	{fleet.ErrProposal, exitIntegrity, ""},
 	{systemd.ErrNoUnit, exitNotFound, "systemctl list-units --type=service shows the units (with --user for those of a user)"},
 	{systemd.ErrNoBus, exitFailed, ""},
+	{systemd.ErrNoJournal, exitFailed, ""},
 	{fleet.ErrRefused, exitRefused, ""},
 	{fleet.ErrName, exitUsage, ""},
 	{fleet.ErrBusy, exitBusy, "try again when the other command has ended"},

@@ -39,7 +39,7 @@ trivial to roll back. Only the owner restarts.`,
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	root.SetHelpCommand(newHelpCommand(root))
-	root.AddCommand(newPkgCommand(a), newAcceptCommand(a), newDoctorCommand(a), newClaimCommand(a), newExitCodesTopic())
+	root.AddCommand(newPkgCommand(a), newAcceptCommand(a), newIncidentCommand(a), newDoctorCommand(a), newClaimCommand(a), newExitCodesTopic())
 	return root
 }
 

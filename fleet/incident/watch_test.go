@@ -46,12 +46,16 @@ func (s *scene) say(after time.Duration, unit, id string, fields ...string) {
 
 // crash is a service that dies by a signal and is started again.
 func (s *scene) crash(after time.Duration, unit, signal string) {
-	s.say(after, unit, systemd.IDProcessExited, "EXIT_CODE", "killed", "EXIT_STATUS", signal)
-	s.say(after, unit, systemd.IDFailureResult, "UNIT_RESULT", "signal")
-	s.say(after+time.Second, unit, systemd.IDRestartScheduled, "N_RESTARTS", "1")
+	s.die(after, unit, signal)
 	s.say(after+time.Second, unit, systemd.IDUnitStopped)
 	s.say(after+time.Second, unit, systemd.IDUnitStarting)
 	s.say(after+time.Second, unit, systemd.IDUnitStarted)
+}
+
+func (s *scene) die(after time.Duration, unit, signal string) {
+	s.say(after, unit, systemd.IDProcessExited, "EXIT_CODE", "killed", "EXIT_STATUS", signal)
+	s.say(after, unit, systemd.IDFailureResult, "UNIT_RESULT", "signal")
+	s.say(after+time.Second, unit, systemd.IDRestartScheduled, "N_RESTARTS", "1")
 }
 
 // giveUp is a start limit that is hit.
@@ -184,9 +188,10 @@ func TestWatchReportsEachBadEndOnce(t *testing.T) {
 			s.crash(minute+time.Second, "a.service", "9")
 		}, []string{"a of 000101Z at 1m33s: 1 since 1m1s"}},
 		{"a start limit", func(s *scene) {
-			for i := range 5 {
+			for i := range 4 {
 				s.crash(minute+time.Duration(2*i)*time.Second, "a.service", "9")
 			}
+			s.die(minute+8*time.Second, "a.service", "9")
 			s.giveUp(minute+10*time.Second, "a.service")
 		}, []string{"a of 000110Z at 1m14s: 5 since 1m0s"}},
 		{"a loop: the first, then the others in one report", func(s *scene) {

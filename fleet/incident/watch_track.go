@@ -46,6 +46,7 @@ type loss struct {
 	news     time.Time // the manager's last word on the unit
 	ends     int       // that no report covers
 	counted  bool      // its latest end is one that the manager has told the result of
+	began    bool      // it was started again since then
 	gaveUp   bool
 	reported time.Time // when the journal was there that the last report was made; zero: none
 	wait     time.Duration
@@ -105,7 +106,7 @@ func (t *track) take(e systemd.Entry) {
 			d = &loss{unit: e.Unit}
 			t.deaths[e.Unit] = d
 		}
-		d.add(e, before, t.exits[e.Unit] != exit{})
+		d.add(e, before, t.exits[e.Unit] != exit{} || d.began)
 	}
 	if e.ID == systemd.IDFailureResult {
 		delete(t.exits, e.Unit)
@@ -117,8 +118,10 @@ func (t *track) take(e systemd.Entry) {
 	switch e.ID {
 	case systemd.IDUnitStartFailed:
 		d.gaveUp = true
-	case systemd.IDRestartScheduled, systemd.IDUnitStarting:
+	case systemd.IDRestartScheduled:
 		d.gaveUp = false
+	case systemd.IDUnitStarting, systemd.IDUnitStarted:
+		d.gaveUp, d.began = false, true
 	}
 }
 
@@ -128,17 +131,20 @@ func (x exit) crash() bool {
 	return x.code == "dumped" || x.code == "killed" && slices.Contains([]string{"4", "5", "6", "7", "8", "11", "31"}, x.status)
 }
 
-// add counts an end. A failure without an exit since the last one, as of a start that was refused, ends nothing once
-// more, nor does a second word about the same end.
-func (d *loss) add(e systemd.Entry, before place, exited bool) {
+// add counts an end. A failure without a life since the last one, as of a start that was refused, ends nothing once
+// more, nor does a second word about the same end. That a process exited may be lost in a flood of its lines, and so may
+// be that it was started: either will do.
+func (d *loss) add(e systemd.Entry, before place, lived bool) {
 	if d.ends == 0 {
 		d.from, d.first = before, e.At
 	}
-	told := e.ID == systemd.IDFailureResult && exited
+	told := e.ID == systemd.IDFailureResult && lived
 	if d.ends == 0 || told && d.counted {
 		d.ends++
 	}
-	d.counted = d.counted || told
+	if told {
+		d.counted, d.began = true, false
+	}
 	d.boot, d.mono, d.latest = e.Boot, e.Monotonic, e.At
 }
 
