@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/engine/claim"
-	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/fleet/doctor"
 	"github.com/1bit-systems/pkg/internal/testhost"
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // question is what is asked: of the doctor, or that something be done first.
 type question struct {
-	Do   string // doctor, install ARCHIVE, import FOLDER, adopt UNIT, hold UNIT REASON, switch UNIT PACKAGE, remove PACKAGE
+	Do   string // doctor, reload, restart UNIT, reset-failed UNIT, install ARCHIVE, import FOLDER, adopt UNIT, hold UNIT REASON, switch UNIT PACKAGE, remove PACKAGE
 	Args []string
 
 	// What the doctor is told otherwise than it would be on the clean host.
@@ -92,6 +91,8 @@ func (q question) answer(ctx context.Context) (*doctor.Result, error) {
 		}
 		opts.Hosts[1].ReadOnly = true
 		return doctor.Run(ctx, opts)
+	case "reload", "restart", "reset-failed":
+		return nil, q.manage(ctx, h)
 	case "install":
 		_, _, err := h.Store.Install(ctx, q.Args[0], nil)
 		return nil, err
@@ -121,13 +122,33 @@ func (q question) answer(ctx context.Context) (*doctor.Result, error) {
 	return nil, fmt.Errorf("nobody knows how to do %q", q.Do)
 }
 
+// manage does what systemctl would, without a process more.
+func (q question) manage(ctx context.Context, h *fleet.Host) error {
+	m, err := h.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	switch q.Do {
+	case "restart":
+		result, err := m.Restart(ctx, q.Args[0])
+		if err == nil && result != "done" {
+			err = fmt.Errorf("restart %s: %s", q.Args[0], result)
+		}
+		return err
+	case "reset-failed":
+		return m.ResetFailed(ctx, q.Args[0])
+	}
+	return m.Reload(ctx)
+}
+
 func (q question) options() doctor.Options {
 	now := q.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
 	return doctor.Options{
-		Root: q.Root, Sensors: gpu.Sensors{Root: q.Root}, UID: os.Getuid(), User: q.User,
+		Root: q.Root, UID: os.Getuid(), User: q.User,
 		RuntimeDir: q.RuntimeDir, Now: now, Policy: q.Policy,
 		Claim: claim.Lock{Path: q.Claim}, ClaimFloorGiB: q.FloorGiB,
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/engine/claim"
-	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -19,8 +18,7 @@ type Options struct {
 	Hosts  []*fleet.Host // the first is the one that acts are for; the others are looked at only
 	Unseen []string      // why the services of a manager that should be among Hosts cannot be looked at
 
-	Root    string // "" is /: where proc, sys, etc, run and var are
-	Sensors gpu.Sensors
+	Root string // "" is /: where proc, sys, dev, etc, run and var are
 
 	UID        int    // who looks
 	User       string // the name of that account

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+// found collects what a check adds.
+func found(out *[]Finding) adder {
+	return func(where, remedy, what string, args ...any) {
+		*out = append(*out, Finding{Where: where, What: what, Remedy: remedy})
+	}
+}
+
+func TestJournalStorage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string // place and kind of the finding
+	}{
+		"nothing said, no folder":      {map[string]string{"etc/systemd/journald.conf": "[Journal]\n#Storage=auto\n"}, "/var/log/journal: in memory"},
+		"nothing said, a folder":       {map[string]string{"var/log/journal/x": ""}, ""},
+		"persistent makes its folder":  {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=persistent\n"}, ""},
+		"volatile":                     {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=volatile\n", "var/log/journal/x": ""}, "journald.conf:2: in memory"},
+		"none in a drop-in":            {map[string]string{"usr/lib/systemd/journald.conf.d/90.conf": "[Journal]\nStorage=none\n", "var/log/journal/x": ""}, "90.conf:2: nothing"},
+		"a later drop-in wins":         {map[string]string{"etc/systemd/journald.conf.d/10.conf": "[Journal]\nStorage=none\n", "usr/lib/systemd/journald.conf.d/90.conf": "[Journal]\nStorage=persistent\n"}, ""},
+		"the stronger of one name":     {map[string]string{"etc/systemd/journald.conf.d/50.conf": "[Journal]\nStorage=persistent\n", "run/systemd/journald.conf.d/50.conf": "[Journal]\nStorage=none\n"}, ""},
+		"the file that comes with it":  {map[string]string{"usr/lib/systemd/journald.conf": "[Journal]\nStorage=none\n", "var/log/journal/x": ""}, "journald.conf:2: nothing"},
+		"that of /etc in its place":    {map[string]string{"usr/lib/systemd/journald.conf": "[Journal]\nStorage=none\n", "etc/systemd/journald.conf": "", "var/log/journal/x": ""}, ""},
+		"another section has no force": {map[string]string{"etc/systemd/journald.conf": "[Other]\nStorage=none\n", "var/log/journal/x": ""}, ""},
+	} {
+		root := t.TempDir()
+		for path, text := range tt.files {
+			path = filepath.Join(root, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out []Finding
+		if err := (&look{Options: Options{Root: root}}).journalStorage(found(&out)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		where, what, _ := strings.Cut(tt.want, ": ")
+		switch {
+		case tt.want == "" && len(out) > 0, tt.want != "" && len(out) != 1:
+			t.Errorf("%s: found %+v, want %q", name, out, tt.want)
+		case tt.want != "" && (!strings.HasSuffix(out[0].Where, where) || !strings.Contains(out[0].What, what) || out[0].Remedy == ""):
+			t.Errorf("%s: found %+v, want %q", name, out, tt.want)
+		}
+	}
+}
+
+func TestSuppressed(t *testing.T) {
+	l := &look{services: func() ([]service, error) {
+		var s service
+		s.Inspection.Service = fleet.Service{Unit: "llm.service", Scope: systemd.ScopeUser}
+		s.where = "llm.service"
+		return []service{s}, nil
+	}}
+	l.Journal = func(_ context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) ([]string, error) {
+		for unit, n := range map[string]string{"llm.service": "40", "other.service": "7"} {
+			if err := f(systemd.Entry{ID: systemd.IDSuppressed, Unit: unit, Fields: map[string]string{"N_DROPPED": n}}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	var out []Finding
+	if err := l.suppressed(t.Context(), found(&out)); err != nil || len(out) != 1 || out[0].Where != "llm.service" || !strings.Contains(out[0].Remedy, "systemctl --user edit llm.service") {
+		t.Errorf("found %+v, %v", out, err)
+	}
+	l.Journal = func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) ([]string, error) {
+		return nil, systemd.ErrNoJournal
+	}
+	out = nil
+	if err := l.suppressed(t.Context(), found(&out)); !errors.Is(err, systemd.ErrNoJournal) || len(out) > 0 {
+		t.Errorf("of a journal that may not be read: %+v, %v", out, err)
+	}
+}
