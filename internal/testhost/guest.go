@@ -45,6 +45,33 @@ func settleSystem(_ plan, root string) error {
 			return err
 		}
 	}
+	return maskGenerators(root)
+}
+
+// maskGenerators takes away the programs that make units of the machine's mounts, disks and old scripts: there are none
+// here, and every reload of a manager would run them all.
+func maskGenerators(root string) error {
+	for _, kind := range []string{"system-generators", "user-generators"} {
+		masks := filepath.Join(root, "etc/systemd", kind)
+		if err := os.MkdirAll(masks, 0o755); err != nil {
+			return err
+		}
+		for _, dir := range []string{"usr/lib/systemd", "lib/systemd", "usr/local/lib/systemd", "etc/systemd"} {
+			entries, err := os.ReadDir(filepath.Join(root, dir, kind))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			for _, entry := range entries {
+				mask := filepath.Join(masks, entry.Name())
+				if err := os.Remove(mask); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				if err := os.Symlink("/dev/null", mask); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
 }
 
