@@ -326,6 +326,8 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	switch {
 	case pkg == nil && absent(err):
 		s.find("package-missing", "install the package again, or switch or roll back to one that is installed", "%s is not there, and its next start fails", armed.Path)
+	case pkg == nil && errors.Is(err, fs.ErrPermission):
+		s.find("", "", "%s may not be read by this account: whether it is whole is not known", armed.Path)
 	case pkg == nil:
 		s.find("package-missing", h.takeIn(armed.Path), "%s is no installed package", armed.Path)
 	case pkg.State != store.StateOK:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
 )
@@ -23,10 +24,12 @@ func newerFix() Check {
 			services, err := l.services()
 			packages, perr := l.packages()
 			for _, s := range services {
-				if s.Package == nil {
+				if s.Package == nil || s.Held != nil { // where it is held, its owner wants it where it is
 					continue
 				}
-				newer := store.Newer(slices.DeleteFunc(slices.Clone(packages), func(p *store.Package) bool { return p.State != store.StateOK }), s.Package)
+				newer := store.Newer(slices.DeleteFunc(slices.Clone(packages), func(p *store.Package) bool {
+					return p.State != store.StateOK || slices.ContainsFunc(s.Blocked, func(b fleet.Refused) bool { return b.Package == p.Name })
+				}), s.Package)
 				if len(newer) == 0 {
 					continue
 				}

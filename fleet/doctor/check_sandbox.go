@@ -29,6 +29,9 @@ func sandbox() Check {
 					}
 					add(where, s.typed("take it out, then: systemctl --user daemon-reload && 1bit pkg restart UNIT"), "%s: %s=%s hides %s", s.where, key, value, what)
 				}
+				if len(s.Settings.Values("Service", "BindPaths"))+len(s.Settings.Values("Service", "BindReadOnlyPaths")) > 0 {
+					continue // it hides all but some, and whoever writes that knows which
+				}
 				if s.Loaded.PrivateDevices && usesGPU(s.Package.Manifest) {
 					hides("PrivateDevices", "yes", "the devices of the GPU, which "+s.Package.Name+" uses")
 				}

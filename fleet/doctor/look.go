@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/1bit-systems/pkg/fleet"
@@ -32,6 +33,7 @@ type service struct {
 	fleet.Inspection
 	host  *fleet.Host
 	where string // its unit; with whose it is, where it is not of the host that acts are for
+	acts  bool   // it is of the host that acts are for
 }
 
 func newLook(ctx context.Context, opts Options) *look {
@@ -80,7 +82,10 @@ func (l *look) servicesOf(found []*fleet.Examination, err error) (all []service,
 			continue
 		}
 		for _, one := range x.Services {
-			s := service{Inspection: one, host: l.Hosts[i], where: one.Unit}
+			if one.Loaded != nil && strings.Contains(one.Loaded.FragmentPath, "/systemd/transient/") {
+				continue // a soak, or what else somebody runs for a while: it is gone when it has ended
+			}
+			s := service{Inspection: one, host: l.Hosts[i], where: one.Unit, acts: i == 0}
 			if i > 0 {
 				s.where = fmt.Sprintf("%s (%s)", one.Unit, cmp.Or(one.User, string(one.Scope)))
 			}

@@ -25,9 +25,10 @@ func (s service) told(name, remedy string, add adder) (times int) {
 		if f.Check != name {
 			continue
 		}
-		if f.Remedy == "" {
-			f.Remedy = s.typed(remedy)
+		if f.Remedy != "" {
+			remedy = f.Remedy
 		}
+		f.Remedy = s.typed(remedy)
 		times++
 		if f.Where == "" {
 			add(s.where, f.Remedy, "%s", f.What)
@@ -47,6 +48,13 @@ func (s service) typed(remedy string) string {
 	if s.Scope == systemd.ScopeSystem {
 		remedy = strings.ReplaceAll(remedy, "systemctl --user", "systemctl")
 	}
+	switch {
+	case s.acts:
+	case s.Scope == systemd.ScopeSystem:
+		remedy = strings.NewReplacer("systemctl ", "sudo systemctl ", "1bit pkg ", "sudo 1bit pkg ").Replace(remedy)
+	default:
+		remedy = "as " + s.User + ": " + remedy
+	}
 	return remedy
 }
 
@@ -60,8 +68,5 @@ func (s service) up() bool {
 	return s.loaded() && (s.Loaded.ActiveState == "active" || s.Loaded.ActiveState == "activating" || s.Loaded.ActiveState == "reloading")
 }
 
-// lasting tells whether the unit is meant to be there for good: not one that systemd-run made, and not one that does a
-// thing and ends.
-func (s service) lasting() bool {
-	return s.loaded() && s.Loaded.Type != "oneshot" && !strings.Contains(s.Loaded.FragmentPath, "/systemd/transient/")
-}
+// lasting tells whether the unit is meant to go on: not one that does a thing and ends.
+func (s service) lasting() bool { return s.loaded() && s.Loaded.Type != "oneshot" }
