@@ -52,7 +52,7 @@ func shortCause(d *downfall) string {
 		how = "an abort of the engine"
 	case d.core != nil && d.core.name != "":
 		how = d.core.name
-	case d.Signal != "" && (d.Cause == "a crash" || strings.HasPrefix(d.Cause, "a crash;")):
+	case d.Signal != "" && strings.HasPrefix(d.Cause, "a crash"):
 		how = d.Signal
 	case d.Child && d.Signal == "":
 		how = "it said nothing"

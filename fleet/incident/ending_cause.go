@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,6 +33,9 @@ func (d *downfall) runCause(e *Evidence) string {
 		cause = d.Signal + d.sender()
 	case d.core != nil || d.Signal != "":
 		cause = "a crash"
+		if signal := cmp.Or(d.Signal, coreSignal(d.core)); signal != "" {
+			cause += " (" + signal + ")"
+		}
 	case d.Result == "success":
 		cause = "its own end, which systemd calls a success: exit status 0, or a SIGTERM, SIGINT, SIGHUP or SIGPIPE that systemd did not send"
 	case d.Status != nil && *d.Status == 203:
@@ -57,6 +61,13 @@ func (d *downfall) runCause(e *Evidence) string {
 		cause += "; a stop had been asked for"
 	}
 	return cause
+}
+
+func coreSignal(m *mark) string {
+	if m == nil {
+		return ""
+	}
+	return m.name
 }
 
 // sender says who sent a signal that ends a process.

@@ -39,7 +39,7 @@ func (m *page) ending(e *Ending) {
 	case e.Status != nil:
 		how = fmt.Sprintf(", exit status %d", *e.Status)
 	case e.Signal != "":
-		how = fmt.Sprintf(", %s by %s", orNone(e.Code), escape(e.Signal))
+		how = fmt.Sprintf(", %s by %s", escape(orNone(e.Code)), escape(e.Signal))
 	}
 	if e.Result != "" {
 		how += ", result " + code(e.Result)

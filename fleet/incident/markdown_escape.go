@@ -8,12 +8,18 @@ import (
 
 // escape makes text from elsewhere into one line of plain text.
 func escape(s string) string {
-	s = ui.Clean(s)
+	s = strings.TrimSpace(ui.Clean(cut(s, maxText)))
+	number := len(s) - len(strings.TrimLeft(s, "0123456789")) // with a dot behind it a list would begin
 	var b strings.Builder
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '|', '~', '$', '!':
 			b.WriteByte('\\')
+			b.WriteByte(c)
+		case '-', '+', '=', '.', ')':
+			if i == 0 && c != '.' && c != ')' || i == number && i > 0 && (c == '.' || c == ')') {
+				b.WriteByte('\\')
+			}
 			b.WriteByte(c)
 		case '#': // an issue's number is no link of this repository's
 			if i == 0 || s[i-1] == ' ' {
@@ -33,7 +39,7 @@ func escape(s string) string {
 
 // code makes text from elsewhere into a piece of code, also within a table.
 func code(s string) string {
-	s = ui.Clean(s)
+	s = ui.Clean(cut(s, maxText))
 	if strings.TrimSpace(s) == "" {
 		return "–"
 	}

@@ -2,10 +2,10 @@ package incident
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -233,8 +233,8 @@ func TestRecordedJSON(t *testing.T) {
 		"restart.host.mem_available_gib": 84.7,
 		"guard.0.generation":             2.0, "guard.0.count": 151936.0, "guard.0.of": 151936.0, "guard.0.first": 0.0, "guard.0.last": 151935.0,
 		"guard.0.contiguous": true, "guard.0.continuing": false, "guard.0.whole_vocabulary": true, "guard.0.slot": 2.0, "guard.0.task": 218.0,
-		"guard.1": "(no such element)",
-		"abort":   "/home/bcloud/wt/tsvchrx4/src/third_party/llama.cpp/common/sampling.cpp:620: HRX: NaN logits (engine#123)",
+		"guard.1":    "(no such element)",
+		"abort":      "/home/bcloud/wt/tsvchrx4/src/third_party/llama.cpp/common/sampling.cpp:620: HRX: NaN logits (engine#123)",
 		"slots.2.id": 2.0, "slots.2.task": 218.0, "slots.2.state": "running", "slots.2.selected": "lru", "slots.2.never_used": true,
 		"slots.3.task": 187.0, "slots.3.state": "finished", "slots.3.selected": "lcp", "slots.3.graphs_reused": 190.0,
 		"slots.3.prompt_tokens": 175.0, "slots.3.tokens": 29.0, "slots.3.context": 262.0, "slots.3.similarity": 0.252,
@@ -284,7 +284,7 @@ func firstDifference(want, got string) string {
 			y = b[i]
 		}
 		if x != y || i >= len(a) || i >= len(b) {
-			return cmp.Or("line "+string(rune('0'+i%10))+"\n- "+x+"\n+ "+y, "")
+			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, x, y)
 		}
 	}
 	return ""
