@@ -20,6 +20,7 @@ type Options struct {
 	Lock     Lock
 	Label    string
 	Limit    time.Duration // of the command's time, from its start
+	Grace    time.Duration // between asking the command to end and killing it; 0: 10 s
 	FloorGiB float64       // of MemAvailable, before the start and while it runs; 0: none
 	Wait     time.Duration // how long to wait for the lock; 0: as long as it takes; below 0: not at all
 

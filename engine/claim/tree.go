@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,7 +94,7 @@ func (r *running) watch(ctx context.Context) (how string) {
 		done = nil
 	}
 	ask := func(why string, s syscall.Signal) {
-		how, kill = why, time.After(endGrace)
+		how, kill = why, time.After(cmp.Or(r.o.Grace, endGrace))
 		r.proc.Signal(s)
 		engine.SignalEach(r.away, s)
 	}
