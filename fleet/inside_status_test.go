@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,17 @@ func testStatusWords(t *testing.T, in *inside) {
 			time.Sleep(25 * time.Millisecond)
 		}
 		s.says("crash loop", now, "does not stay up", "SIGKILL", "1bit pkg rollback loop.service --restart goes back")
+		inspected, err := s.host.Inspect(t.Context(), s.unit)
+		if err != nil || len(inspected) != 1 {
+			t.Fatalf("inspected %d, %v", len(inspected), err)
+		}
+		one := inspected[0]
+		found := slices.ContainsFunc(one.Findings, func(f fleet.Finding) bool {
+			return f.Check == "failing" && f.Unit == s.unit && f.Remedy == "1bit pkg rollback loop.service --restart goes back"
+		})
+		if !found || one.Loaded == nil || one.Loaded.RestartDelay != time.Minute || one.Settings == nil || one.Package == nil || one.Package.Name != "hrx-ddd0004" {
+			t.Errorf("inspected: findings %+v, loaded %+v, package %+v", one.Findings, one.Loaded, one.Package)
+		}
 	})
 	t.Run("unit file gone", func(t *testing.T) {
 		s := in.start(t, "away", "aaa0001")

@@ -36,7 +36,7 @@ func shared(a, b service) string {
 		return slices.ContainsFunc(a.Settings.Values("Unit", "Conflicts"), func(v systemd.Value) bool { return slices.Contains(strings.Fields(v.Value), b.Unit) })
 	}
 	for _, s := range []service{a, b} {
-		if !s.loaded() || !s.up() && len(s.Loaded.WantedBy) == 0 || len(s.Settings.Values("Service", "PrivateNetwork")) > 0 {
+		if !s.loaded() || !s.up() && len(s.Loaded.WantedBy) == 0 || yes(s.Settings.Last("Service", "PrivateNetwork").Value) {
 			return ""
 		}
 	}
@@ -51,6 +51,11 @@ func shared(a, b service) string {
 		}
 	}
 	return ""
+}
+
+// yes is systemd's reading of a truth value.
+func yes(v systemd.Value) bool {
+	return slices.Contains([]string{"1", "yes", "y", "true", "t", "on"}, strings.ToLower(v.Line.Value))
 }
 
 // listen is where a command says that a server listens.

@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/systemd"
+)
+
+func TestTypedRemedy(t *testing.T) {
+	const remedy = "systemctl --user edit UNIT, then: 1bit pkg restart UNIT"
+	for _, tt := range []struct {
+		scope systemd.Scope
+		user  string
+		acts  bool
+		want  string
+	}{
+		{systemd.ScopeUser, "", true, "systemctl --user edit llm.service, then: 1bit pkg restart llm.service"},
+		{systemd.ScopeSystem, "", true, "systemctl edit llm.service, then: 1bit pkg restart llm.service"},
+		{systemd.ScopeSystem, "", false, "sudo systemctl edit llm.service, then: sudo 1bit pkg restart llm.service"},
+		{systemd.ScopeUser, "ai", false, "as ai: systemctl --user edit llm.service, then: 1bit pkg restart llm.service"},
+	} {
+		s := service{Inspection: fleet.Inspection{Service: fleet.Service{Unit: "llm.service", Scope: tt.scope, User: tt.user}}, acts: tt.acts}
+		if got := s.typed(remedy); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt, got, tt.want)
+		}
+	}
+}
+
+func TestToldByStatus(t *testing.T) {
+	s := service{where: "llm.service (ai)", acts: true}
+	s.Unit = "llm.service"
+	s.Findings = []fleet.Finding{
+		{Check: "a", What: "it is down"},
+		{Check: "a", Where: "/etc/x.conf:3", What: "/etc/x.conf:3: no = in this line", Remedy: "correct it"},
+		{Check: "b", What: "another check's"},
+		{What: "no check's"},
+	}
+	var got []string
+	times := s.told("a", "1bit pkg restart UNIT", func(where, remedy, what string, args ...any) {
+		got = append(got, where+" | "+remedy+" | "+fmt.Sprintf(what, args...))
+	})
+	want := []string{
+		"llm.service (ai) | 1bit pkg restart llm.service | it is down",
+		"/etc/x.conf:3 | correct it | llm.service (ai): no = in this line",
+	}
+	if times != 2 || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%d: %q, want %q", times, got, want)
+	}
+}
+
+// A service that is stopped and that nothing starts, that is masked or that is gone is no matter of most checks.
+func TestServiceState(t *testing.T) {
+	with := func(load, active, kind string) service {
+		return service{Inspection: fleet.Inspection{Loaded: &systemd.Unit{LoadState: load, ActiveState: active, Type: kind}, Settings: &systemd.Settings{}}}
+	}
+	for _, tt := range []struct {
+		s                   service
+		loaded, up, lasting bool
+	}{
+		{service{}, false, false, false},
+		{with("masked", "active", "exec"), false, false, false},
+		{with("loaded", "inactive", "exec"), true, false, true},
+		{with("loaded", "failed", "notify"), true, false, true},
+		{with("loaded", "activating", "exec"), true, true, true},
+		{with("loaded", "active", "oneshot"), true, true, false},
+	} {
+		if tt.s.loaded() != tt.loaded || tt.s.up() != tt.up || tt.s.lasting() != tt.lasting {
+			t.Errorf("%+v: loaded %v, up %v, lasting %v", tt.s.Loaded, tt.s.loaded(), tt.s.up(), tt.s.lasting())
+		}
+	}
+}
