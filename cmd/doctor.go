@@ -40,12 +40,17 @@ func (a *app) runDoctor(ctx context.Context, o doctorOptions) error {
 	if o.list {
 		return a.listChecks()
 	}
+	lock, floor, err := a.claims()
+	if err != nil {
+		return err
+	}
 	hosts, unseen := a.hosts()
 	r, err := doctor.Run(ctx, doctor.Options{
 		Hosts: hosts, Unseen: unseen,
 		UID: a.uid, User: a.user, Now: a.now(),
 		RuntimeDir: a.getenv("XDG_RUNTIME_DIR"), BusAddress: a.getenv("DBUS_SESSION_BUS_ADDRESS"),
 		Policy: doctor.Policy{File: a.config.policyFile, Restart: a.config.Restart},
+		Claim:  lock, ClaimFloorGiB: floor,
 	})
 	if err != nil {
 		return err
@@ -61,18 +66,24 @@ func (a *app) runDoctor(ctx context.Context, o doctorOptions) error {
 
 // writeDiagnosis writes the findings by check, how the policy is enforced, and one sentence at the end.
 func writeDiagnosis(w io.Writer, r *doctor.Result, verbose bool) error {
-	unknown := 0
+	unknown, whys, blind := 0, []string(nil), map[string][]string{}
 	for _, c := range r.Checks {
-		if c.State == doctor.StateUnknown {
-			unknown++
-		}
 		switch {
 		case c.State == doctor.StateFound:
 			writeFindings(w, c, r.Findings)
-		case verbose && c.Why != "":
-			fmt.Fprintf(w, "%s: unknown: %s\n", c.Name, ui.Clean(c.Why))
+		case c.State == doctor.StateUnknown:
+			unknown++
+			if blind[c.Why] == nil {
+				whys = append(whys, c.Why)
+			}
+			blind[c.Why] = append(blind[c.Why], c.Name)
 		case verbose:
 			fmt.Fprintf(w, "%s: ok\n", c.Name)
+		}
+	}
+	for _, why := range whys {
+		if verbose {
+			fmt.Fprintf(w, "%s: unknown: %s\n", join(blind[why]), ui.Clean(why))
 		}
 	}
 	if len(r.Findings) > 0 || verbose {

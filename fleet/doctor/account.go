@@ -19,13 +19,19 @@ type account struct {
 }
 
 // accounts are what /etc/passwd and /etc/group say. Accounts of a directory service are not among them.
-func (l *look) accounts() (list []account, groups map[string]int, err error) {
+func (l *look) accounts() ([]account, map[string]int, error) {
 	passwd, err := os.ReadFile(l.path("etc/passwd"))
 	group, gerr := os.ReadFile(l.path("etc/group"))
 	if err := errors.Join(err, gerr); err != nil {
 		return nil, nil, fmt.Errorf("look up accounts: %w", err)
 	}
-	for line := range strings.Lines(string(passwd)) {
+	list, groups := parseAccounts(string(passwd), string(group))
+	return list, groups, nil
+}
+
+// parseAccounts reads passwd(5) and group(5). A line that is none is passed over.
+func parseAccounts(passwd, group string) (list []account, groups map[string]int) {
+	for line := range strings.Lines(passwd) {
 		f := strings.Split(strings.TrimSpace(line), ":")
 		if len(f) < 7 {
 			continue
@@ -37,7 +43,7 @@ func (l *look) accounts() (list []account, groups map[string]int, err error) {
 		}
 	}
 	groups = map[string]int{}
-	for line := range strings.Lines(string(group)) {
+	for line := range strings.Lines(group) {
 		f := strings.Split(strings.TrimSpace(line), ":")
 		if len(f) < 4 {
 			continue
@@ -53,7 +59,7 @@ func (l *look) accounts() (list []account, groups map[string]int, err error) {
 			}
 		}
 	}
-	return list, groups, nil
+	return list, groups
 }
 
 // find is the account of a name or a number.
