@@ -35,7 +35,7 @@ const (
 const exitCodesText = `Exit statuses of every 1bit command:
 
   0  done
-  1  failed; also: the new package failed and the service went back to the one before
+  1  failed; also: the new package failed and the service went back to the one before; the doctor found something
   2  wrong usage: flags, arguments, a recipe, a plan or the configuration file
   3  not found: a unit, a package or a file that was named
   4  refused by policy: the owner, a package in use, a hold, a setting that would win over ours, a blocked package,

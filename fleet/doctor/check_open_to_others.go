@@ -74,7 +74,7 @@ func (l *look) openPath(path string, accounts []account, seen map[string]bool, a
 // bit, such as /tmp, lets nobody replace the files of others.
 func (l *look) othersIn(info fs.FileInfo, accounts []account) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+	if !ok || !info.IsDir() && !info.Mode().IsRegular() { // such as /dev/null, which masks a unit
 		return ""
 	}
 	switch owner := int(stat.Uid); {

@@ -48,8 +48,9 @@ type garden struct {
 	home, data   string // inside: the home, and the folder of the packages
 	state, units string
 	undo         []func()
-	reloads      bool // the user's manager is to be reloaded once all is put back
-	restarts     bool // and the unit restarted
+	extra        []string // packages to remove when nothing uses them any more
+	reloads      bool     // the user's manager is to be reloaded once all is put back
+	restarts     bool     // and the unit restarted
 }
 
 // newGarden makes the clean host: two packages, and a service that runs from the older one and was adopted.
@@ -78,14 +79,13 @@ func newGarden(t *testing.T) *garden {
 	g.asUser("systemctl", "--user", "daemon-reload")
 	g.asUser("systemctl", "--user", "enable", "--now", unit)
 	g.user.ask(t, question{Do: "adopt", Args: []string{unit}})
-	g.undo, g.reloads, g.restarts = nil, false, false
-	return g
+	return g.in(t)
 }
 
 // in is the garden for one plant.
 func (g *garden) in(t *testing.T) *garden {
 	one := *g
-	one.T, one.undo, one.reloads, one.restarts = t, nil, false, false
+	one.T, one.undo, one.extra, one.reloads, one.restarts = t, nil, nil, false, false
 	return &one
 }
 
@@ -97,11 +97,14 @@ func (g *garden) clear() {
 	}
 	g.undo = nil
 	if g.reloads {
-		g.asUser("systemctl", "--user", "daemon-reload")
+		g.user.ask(g, question{Do: "reload"})
 	}
 	if g.restarts {
-		g.asUser("systemctl", "--user", "reset-failed")
-		g.asUser("systemctl", "--user", "restart", unit)
+		g.user.ask(g, question{Do: "reset-failed", Args: []string{unit}})
+		g.user.ask(g, question{Do: "restart", Args: []string{unit}})
+	}
+	for _, name := range g.extra {
+		g.user.ask(g, question{Do: "remove", Args: []string{name}})
 	}
 }
 
@@ -270,14 +273,14 @@ func (g *garden) dropIn(name, text string) {
 func (g *garden) reload() {
 	g.Helper()
 	g.reloads = true
-	g.asUser("systemctl", "--user", "daemon-reload")
+	g.user.ask(g, question{Do: "reload"})
 }
 
 // restart has the unit started anew, now and when the plant is over.
 func (g *garden) restart() {
 	g.Helper()
 	g.restarts = true
-	g.asUser("systemctl", "--user", "restart", unit)
+	g.user.ask(g, question{Do: "restart", Args: []string{unit}})
 }
 
 // install installs a package whose server sleeps in the user's store; a plant's is removed afterwards.
@@ -288,7 +291,7 @@ func (g *garden) install(id string, alter ...func(m *packager.Manifest)) {
 		g.Fatal(err)
 	}
 	g.user.ask(g, question{Do: "install", Args: []string{archive}})
-	g.later(func() { g.user.ask(g, question{Do: "remove", Args: []string{"hrx-" + id}}) })
+	g.extra = append(g.extra, "hrx-"+id)
 }
 
 // switchTo arms a package for the unit; afterwards the one before is armed as it was.

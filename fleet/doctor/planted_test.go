@@ -40,7 +40,9 @@ func TestPlanted(t *testing.T) {
 		}
 	}
 	for _, p := range plants {
+		dirty := false
 		t.Run(p.name, func(t *testing.T) {
+			dirty = true
 			if !known[p.check] {
 				t.Fatalf("there is no check %q", p.check)
 			}
@@ -74,6 +76,10 @@ func TestPlanted(t *testing.T) {
 			if r := a.ask(t, clean); len(r.Findings) > 0 {
 				t.Fatalf("after it was put back: %s", show(r.Findings))
 			}
+			dirty = false
 		})
+		if dirty {
+			t.Fatal("what comes after it would be found on a host that is not clean")
+		}
 	}
 }
