@@ -246,6 +246,7 @@ func (g *gatherer) near(ctx context.Context, kept map[string]systemd.Entry, at, 
 	span := Span{From: n.since, To: until}
 	if n.before.dropped > 0 {
 		span.From = n.before.kept[0].At
+		n.gaps = append(n.gaps, fmt.Sprintf("the log was long: of what came before %s the last %d entries are kept", utc(at), len(n.before.kept)))
 	}
 	if n.over > 0 {
 		span.To = n.last

@@ -24,9 +24,15 @@ var (
 // Text is a text, of one line or many, with the secrets in it masked. A line that ends with a backslash goes on in the
 // next one, as in a unit file.
 func Text(s string) string {
-	s = rePEM().ReplaceAllString(s, Mask)
-	s = reURL().ReplaceAllStringFunc(s, maskURL)
-	s = hide(s, reNamed().FindAllStringSubmatchIndex(s, -1), true)
+	if strings.Contains(s, "-----BEGIN ") { // these are quicker than what they spare: logs are long
+		s = rePEM().ReplaceAllString(s, Mask)
+	}
+	if strings.Contains(s, "://") {
+		s = reURL().ReplaceAllStringFunc(s, maskURL)
+	}
+	if strings.ContainsAny(s, "=:") {
+		s = hide(s, reNamed().FindAllStringSubmatchIndex(s, -1), true)
+	}
 	s = hide(s, reOption().FindAllStringSubmatchIndex(s, -1), false)
 	s = reBearer().ReplaceAllString(s, "${1}"+Mask)
 	return reShape().ReplaceAllString(s, Mask)
