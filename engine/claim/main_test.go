@@ -168,6 +168,9 @@ func exists(path string) func() bool {
 	return func() bool { _, err := os.Lstat(path); return err == nil }
 }
 
+// ended tells whether a program has ended; the dead have no command line.
+func ended(cmd *exec.Cmd) bool { return read(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)) == "" }
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

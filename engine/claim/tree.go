@@ -182,7 +182,7 @@ func (r *running) clean(ctx context.Context) error {
 		if len(r.result.Left) > 0 {
 			r.proc.Signal(syscall.SIGTERM)
 			engine.SignalEach(r.away, syscall.SIGTERM)
-			r.await(ctx, leftGrace)
+			r.await(ctx, min(leftGrace, cmp.Or(r.o.Grace, endGrace)))
 		}
 	default:
 	}

@@ -67,7 +67,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the brood", func() bool { return exists(begun)() || !exists(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))() })
+		until(t, "the brood", func() bool { return exists(begun)() || ended(cmd) })
 		if test.limit < time.Minute {
 			until(t, "the end of its time", func() bool { return strings.Contains(read(c.Notes), "is over") })
 		}
