@@ -14,7 +14,7 @@ func (g *gatherer) mask() {
 		f := &e.Files[i]
 		before := strings.Count(f.Text, secret.Mask)
 		f.Text = hide(f.Text)
-		f.Masked = strings.Count(f.Text, secret.Mask) - before
+		f.Masked += strings.Count(f.Text, secret.Mask) - before
 	}
 	for i := range e.Command {
 		e.Command[i] = hide(e.Command[i])
@@ -35,6 +35,12 @@ func (g *gatherer) mask() {
 	}
 	for i := range e.Kernels {
 		e.Kernels[i].Message = hide(e.Kernels[i].Message)
+	}
+	for i := range e.Kernel {
+		e.Kernel[i].Text, e.Kernel[i].Process = hide(e.Kernel[i].Text), hide(e.Kernel[i].Process)
+	}
+	for i := range e.OOM {
+		e.OOM[i].Text, e.OOM[i].Process = hide(e.OOM[i].Text), hide(e.OOM[i].Process)
 	}
 	for i := range e.Processes {
 		e.Processes[i].Command = hide(e.Processes[i].Command)
