@@ -34,6 +34,9 @@ func Analyse(e *Evidence) *Report {
 		r.Restart = main.restart(e)
 		r.Abort = ui.Clean(cut(main.abort, maxText))
 		r.Trace = append(r.Trace, main.backtrace()...)
+		if r.Abort == "" {
+			r.Error = ui.Clean(cut(main.lastError(), maxText))
+		}
 		r.Others = othersOf(ends, main)
 	} else if len(runs) > 0 {
 		last = runs[len(runs)-1]

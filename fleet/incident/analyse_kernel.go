@@ -41,7 +41,7 @@ func kernelOf(e *Evidence, r *Report, last *run) []KernelLine {
 	lines := []KernelLine{}
 	for _, ev := range e.Kernel {
 		whose := map[string]string{"process": KernelOurs, "device": KernelDevice}[ev.Ours(pids, names, devices)]
-		lines = append(lines, KernelLine{At: ev.At, Whose: cmp.Or(whose, KernelOther), Kind: ev.Kind, Device: ui.Clean(ev.Device),
+		lines = append(lines, KernelLine{At: ev.At, Whose: cmp.Or(whose, KernelOther), Kind: ui.Clean(ev.Kind), Fault: ev.Fault, Device: ui.Clean(ev.Device),
 			Process: ui.Clean(ev.Process), PID: ev.PID, Text: cleanLines(ev.Text)})
 	}
 	for _, k := range e.OOM {
@@ -49,7 +49,7 @@ func kernelOf(e *Evidence, r *Report, last *run) []KernelLine {
 		if k.PID != 0 && slices.Contains(pids, k.PID) || strings.Contains(k.Task, "/"+e.Unit) && e.Unit != "" {
 			whose = KernelOurs
 		}
-		lines = append(lines, KernelLine{At: k.At, Whose: whose, Kind: "oom-kill", Process: ui.Clean(k.Process), PID: k.PID, Text: cleanLines(k.Text)})
+		lines = append(lines, KernelLine{At: k.At, Whose: whose, Kind: "oom-kill", Fault: true, Process: ui.Clean(k.Process), PID: k.PID, Text: cleanLines(k.Text)})
 	}
 	if r.Ending != nil {
 		end := r.Ending.At
@@ -62,6 +62,21 @@ func kernelOf(e *Evidence, r *Report, last *run) []KernelLine {
 	}
 	slices.SortStableFunc(lines, func(a, b KernelLine) int { return a.At.Compare(b.At) })
 	return lines[max(0, len(lines)-maxKernel):]
+}
+
+// gpuFault is the first fault of a GPU that the kernel blames the service for, shortly before its end: nil without.
+func (r *Report) gpuFault() *KernelLine {
+	const before = 2 * time.Minute
+	if r.Ending == nil {
+		return nil
+	}
+	for i := range r.Kernel {
+		k := &r.Kernel[i]
+		if k.Whose == KernelOurs && k.Fault && k.Kind != "oom-kill" && !k.At.IsZero() && r.Ending.At.Sub(k.At) <= before && k.At.Sub(r.Ending.At) <= before {
+			return k
+		}
+	}
+	return nil
 }
 
 // cleanLines makes a text of several lines safe to show, and keeps the lines.

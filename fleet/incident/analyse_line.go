@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/engine"
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 	"github.com/1bit-systems/pkg/internal/ui"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -51,6 +52,22 @@ func plural(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+var reError = lazyregexp.New(`^(?:\[\d+\] )?\d+\.\d\d\.\d{3}\.\d{3} E |^(?i:error|fatal)\b`)
+
+// lastError is the last line of the run that says of itself that it is an error. It may be about something else.
+func (d *downfall) lastError() string {
+	for i := len(d.run.lines) - 1; i >= 0; i-- {
+		e := &d.run.lines[i]
+		if d.Child && e.PID != d.PID || d.ExitedAt != nil && e.At.After(d.ExitedAt.Add(time.Second)) || e.Missing != "" {
+			continue
+		}
+		if e.Priority > 0 && e.Priority <= 3 || reError().MatchString(e.Message) {
+			return strings.TrimRight(e.Message, "\r\n")
+		}
+	}
+	return ""
 }
 
 // linesOf are the lines of the journal around the end, those that tell the story marked.
@@ -124,7 +141,7 @@ func (s story) tells(e *systemd.Entry) bool {
 		}
 	}
 	shown := ui.Clean(cut(text, maxText))
-	if s.r.Abort != "" && shown == s.r.Abort {
+	if s.r.Abort != "" && shown == s.r.Abort || s.r.Error != "" && shown == s.r.Error {
 		return true
 	}
 	ev, ok := engine.ParseLogLine(strings.ReplaceAll(text, "\n", " "))

@@ -111,6 +111,9 @@ func summaryOf(r *Report, d *downfall) string {
 		fmt.Fprintf(&b, ", after %s", length(*d.UptimeS))
 	}
 	fmt.Fprintf(&b, ". Cause: %s.", d.Cause)
+	if k := r.gpuFault(); k != nil {
+		fmt.Fprintf(&b, " The kernel's log blames it for a fault of the GPU (%s).", k.Kind)
+	}
 	switch back := r.Restart; {
 	case back == nil:
 	case back.GaveUp != "":

@@ -26,6 +26,9 @@ func (m *page) happened() {
 	if m.r.Abort != "" {
 		m.fact("The engine's last words", "%s", code(m.r.Abort))
 	}
+	if m.r.Error != "" {
+		m.fact("The last error in its log", "%s", code(m.r.Error))
+	}
 	if len(m.r.Trace) > 0 {
 		m.fact("Backtrace", "%s", code(shortTrace(m.r.Trace)))
 	}

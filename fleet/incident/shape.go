@@ -30,7 +30,7 @@ func shapeOf(e *Evidence, r *Report, s *server) Shape {
 	out := Shape{Entry: entryServer, Flags: []string{}, Env: map[string]string{}, PromptTokens: []int{}, NPredict: []int{}}
 	out.command(e.Command)
 	for _, v := range e.Settings {
-		if v.Value != "" && !strings.Contains(v.Value, secret.Mask) && !strings.Contains(v.Value, "/") && !runsHere(v.Key) {
+		if v.Value != "" && !strings.Contains(v.Value, secret.Mask) && !runsHere(v.Key) && !e.inPackage(v.Value) {
 			out.Env[v.Key] = v.Value
 		}
 	}

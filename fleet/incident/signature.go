@@ -19,6 +19,9 @@ func signatureOf(r *Report, d *downfall) string {
 		words = append([]string{"nan-continue"}, guardWords(r)...)
 	} else {
 		words = d.kind(r)
+		if k := r.gpuFault(); k != nil {
+			words = append(words, "gpu-"+k.Kind)
+		}
 	}
 	if f := guardFunction(r); f != "" {
 		words = append(words, f)
