@@ -111,7 +111,7 @@ func TestReadEntriesBounded(t *testing.T) {
 	long := strings.Repeat("x", maxJournalValue)
 	said, gaps := readRows(t, journalRow(`"MESSAGE":"`+long+`","A":"{\"]"`)+"\n"+
 		journalRow(`"A":[`+strings.Repeat("1,", maxJournalValue)+`1],"MESSAGE":"short"`)+"\n"+
-		"{"+strings.Repeat(`"k":1,`, maxJournalRow/6)+`"MESSAGE":"never"}`+"\n"+piece("a", "next", false, 1))
+		journalRow(strings.Repeat(`"k":1,`, maxJournalRow/6)+`"MESSAGE":"never"`)+"\n"+piece("a", "next", false, 1))
 	if diff := cmp.Diff([]string{" (the message is too long to be read)", "short", "next"}, said); diff != "" || len(gaps) != 2 {
 		t.Errorf("-want +got:\n%s\n%q", diff, gaps)
 	}
@@ -134,6 +134,7 @@ func TestReadEntriesBounded(t *testing.T) {
 func FuzzReadEntries(f *testing.F) {
 	f.Add([]byte(piece("a", "x", true, 1) + piece("a", "y", false, 1)))
 	f.Add([]byte(`{"a":[1,"]}",{"b":"\\\""}],"c":null,"__REALTIME_TIMESTAMP":"1"}` + "\n\n{"))
+	f.Add([]byte(`{"a":"\\","b":"}"}`))
 	f.Fuzz(func(t *testing.T, rows []byte) {
 		held := 0
 		if _, err := ReadEntries(bytes.NewReader(rows), func(e Entry) error {

@@ -34,7 +34,8 @@ func TestParseEntry(t *testing.T) {
 		"none":     {journalRow(`"A":"b"`), Entry{Priority: -1, Missing: "the entry has no message", Fields: map[string]string{"A": "b"}}},
 		"several": {journalRow(`"MESSAGE":["a",[255,10],"b"],"A":["x",null]`),
 			Entry{Message: "a\n\xff\n\nb", Priority: -1, Fields: map[string]string{"A": "x\n"}}},
-		"several with null": {journalRow(`"MESSAGE":["a",null]`), Entry{Message: "a\n", Priority: -1, Missing: "the message is too long to be read"}},
+		"several with null":   {journalRow(`"MESSAGE":["a",null]`), Entry{Message: "a\n", Priority: -1, Missing: "the message is too long to be read"}},
+		"several, null first": {journalRow(`"MESSAGE":[null,"a"]`), Entry{Message: "\na", Priority: -1, Missing: "the message is too long to be read"}},
 		"about a unit": {journalRow(`"MESSAGE":"m","MESSAGE_ID":"` + IDProcessExited + `","USER_UNIT":"llm.service","USER_INVOCATION_ID":"i","_SYSTEMD_USER_UNIT":"init.scope","_SYSTEMD_UNIT":"user@1000.service","EXIT_CODE":"exited"`),
 			Entry{Message: "m", Priority: -1, ID: IDProcessExited, Unit: "llm.service", Invocation: "i", Fields: map[string]string{
 				"USER_UNIT": "llm.service", "USER_INVOCATION_ID": "i", "_SYSTEMD_USER_UNIT": "init.scope", "_SYSTEMD_UNIT": "user@1000.service", "EXIT_CODE": "exited"}}},

@@ -72,7 +72,8 @@ func TestReadJournalGaps(t *testing.T) {
 			[]string{"10000 messages had come within 30s at 2026-10-23 10:41:40Z: journald may have dropped those after them without a word"}},
 		"flood that was kept": {"", flood.String() + at("b", "i=z", 140, 45, `"MESSAGE":"y"`), JournalQuery{}, nil},
 		"clock set back":      {"", at("b", "i=1", 4000, 5, `"MESSAGE":"y"`) + at("b", "i=2", 401, 6, `"MESSAGE":"y"`), JournalQuery{}, []string{"the clock was set back by 1h0m0s before 2026-10-23 10:46:41Z: times before and after that do not compare, and entries may be left out"}},
-		"boots":               {"", at("b", "i=1", 100, 5000, `"MESSAGE":"y"`) + at("c", "i=2", 130, 6, `"MESSAGE":"y"`), JournalQuery{}, nil},
+		"boots":               {"", at("b", "i=1", 4000, 5, `"MESSAGE":"y"`) + at("c", "i=2", 401, 6, `"MESSAGE":"y"`), JournalQuery{}, nil},
+		"flood that was told": {"", flood.String() + at("b", "i=y", 100, 5, drop+`"4"`), JournalQuery{}, []string{strings.Replace(strings.Replace(long, "9", "4", 1), "in 2 floods from 2026-10-23 10:41:40Z to 2026-10-23 10:41:41Z", "at 2026-10-23 10:41:40Z", 1)}},
 		"cursor gone":         {"", at("b", "i=2", 100, 5, `"MESSAGE":"y"`), JournalQuery{After: "i=1"}, []string{"the journal no longer has the entry from which on it was to be read: it goes on at 2026-10-23 10:41:40Z"}},
 		"cursor there":        {"", at("b", "i=1", 100, 5, `"MESSAGE":"y"`) + at("b", "i=2", 100, 5, `"MESSAGE":"y"`), JournalQuery{After: "i=1"}, nil},
 	}
@@ -85,6 +86,33 @@ func TestReadJournalGaps(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// Of all that the matches let through only what was asked for is handed out.
+func TestReadJournalWants(t *testing.T) {
+	rows := said("b", "i=1", 1, 1, `"MESSAGE":"cursor"`) + said("b", "i=2", 2, 2, `"MESSAGE":"early"`) +
+		said("b", "i=3", 3, 3, `"MESSAGE":"one"`) +
+		strings.Replace(said("b", "i=4", 4, 4, `"MESSAGE":"no unit","SYSLOG_IDENTIFIER":"1bit"`), `"_SYSTEMD_UNIT":"llm.service",`, "", 1) +
+		strings.Replace(said("b", "i=5", 5, 5, `"MESSAGE":"another's","SYSLOG_IDENTIFIER":"1bit"`), "llm", "other", 1) +
+		said("b", "i=6", 6, 6, `"MESSAGE":"end","MESSAGE_ID":"`+IDFailureResult+`"`)
+	since := time.UnixMicro(1792752003)
+	tests := []struct {
+		q    JournalQuery
+		want []string
+	}{
+		{JournalQuery{Identifier: "1bit"}, []string{"cursor", "early", "one", "no unit", "end"}},
+		{JournalQuery{Identifier: "1bit", After: "i=1", Since: since}, []string{"one", "no unit", "end"}},
+		{JournalQuery{IDs: []string{IDFailureResult}}, []string{"end"}},
+	}
+	for _, test := range tests {
+		j, _ := recorded(t, "*", rows)
+		test.q.Scope, test.q.Unit = ScopeSystem, "llm"
+		var got []string
+		gaps, err := j.read(limited(t), test.q, func(e Entry) error { got = append(got, e.Message); return nil })
+		if diff := cmp.Diff(test.want, got); err != nil || diff != "" || len(gaps) != 0 {
+			t.Errorf("%+v: %q, %v (-want +got):\n%s", test.q, gaps, err, diff)
+		}
 	}
 }
 
