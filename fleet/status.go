@@ -286,7 +286,7 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 		f := Finding{Check: "nan-continue", What: nanContinue + " is set: it is for soaks only"}
 		if from, ok := v.settings.Environment()[nanContinue]; ok {
 			f.Where = at(from.File, from.Line)
-			f.Remedy = "take it out of " + f.Where
+			f.Remedy = fmt.Sprintf("take it out of %s, then: systemctl%s daemon-reload && 1bit pkg restart %s", f.Where, h.userFlag(), u.ID)
 		}
 		s.add(f)
 	}

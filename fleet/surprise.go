@@ -40,6 +40,8 @@ func (h *Host) surprises(v *view, s *Service) {
 			f.Remedy = "correct it: nothing can start the unit before that"
 		case p.Fatal:
 			f.Remedy = "correct it: what the file says behind it is lost"
+		case p.Line == 0 && isLink(p.File) && leadsNowhere(p.File):
+			f.Remedy = "remove the link, or put a file where it leads"
 		case says("it belongs into ["):
 			f.Check, f.Remedy = "misplaced-key", "move the line there"
 		case says("that should be doubled"):
@@ -49,6 +51,11 @@ func (h *Host) surprises(v *view, s *Service) {
 		}
 		s.add(f)
 	}
+}
+
+func leadsNowhere(link string) bool {
+	_, err := os.Stat(link)
+	return absent(err)
 }
 
 // systemTargets are what a system's unit is wanted by and a user manager does not have.

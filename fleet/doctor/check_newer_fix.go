@@ -24,7 +24,7 @@ func newerFix() Check {
 			services, err := l.services()
 			packages, perr := l.packages()
 			for _, s := range services {
-				if s.Package == nil || s.Held != nil { // where it is held, its owner wants it where it is
+				if s.Package == nil || !s.meant() || s.Held != nil { // where it is held, its owner wants it where it is
 					continue
 				}
 				newer := store.Newer(slices.DeleteFunc(slices.Clone(packages), func(p *store.Package) bool {

@@ -11,7 +11,7 @@ func noRestart() Check {
 		find: func(_ context.Context, l *look, add adder) error {
 			services, err := l.services()
 			for _, s := range services {
-				if s.lasting() && (s.up() || len(s.Loaded.WantedBy) > 0) && s.Loaded.Restart == "no" {
+				if s.lasting() && s.meant() && s.Loaded.Restart == "no" {
 					add(s.where, s.typed("set Restart=always in [Service], with: systemctl --user edit UNIT"), "systemd does not start it again when it dies: Restart=no")
 				}
 			}

@@ -36,7 +36,7 @@ func shared(a, b service) string {
 		return slices.ContainsFunc(a.Settings.Values("Unit", "Conflicts"), func(v systemd.Value) bool { return slices.Contains(strings.Fields(v.Value), b.Unit) })
 	}
 	for _, s := range []service{a, b} {
-		if !s.loaded() || !s.up() && len(s.Loaded.WantedBy) == 0 || yes(s.Settings.Last("Service", "PrivateNetwork").Value) {
+		if !s.meant() || yes(s.Settings.Last("Service", "PrivateNetwork").Value) {
 			return ""
 		}
 	}

@@ -33,7 +33,7 @@ func (s service) told(name, remedy string, add adder) (times int) {
 		if f.Where == "" {
 			add(s.where, f.Remedy, "%s", f.What)
 		} else {
-			add(f.Where, f.Remedy, "%s: %s", s.where, strings.TrimPrefix(f.What, f.Where+": "))
+			add(f.Where, f.Remedy, "%s: %s", s.where, strings.TrimPrefix(strings.TrimPrefix(f.What, f.Where+": "), f.Where+" "))
 		}
 	}
 	return times
@@ -67,6 +67,10 @@ func (s service) loaded() bool {
 func (s service) up() bool {
 	return s.loaded() && (s.Loaded.ActiveState == "active" || s.Loaded.ActiveState == "activating" || s.Loaded.ActiveState == "reloading")
 }
+
+// meant tells whether the service is meant to run: it is up, or a boot starts it. One that is not is stopped on purpose, as
+// far as anybody can tell.
+func (s service) meant() bool { return s.up() || s.loaded() && len(s.Loaded.WantedBy) > 0 }
 
 // lasting tells whether the unit is meant to go on: not one that does a thing and ends.
 func (s service) lasting() bool { return s.loaded() && s.Loaded.Type != "oneshot" }

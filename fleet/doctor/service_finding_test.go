@@ -56,18 +56,18 @@ func TestServiceState(t *testing.T) {
 		return service{Inspection: fleet.Inspection{Loaded: &systemd.Unit{LoadState: load, ActiveState: active, Type: kind}, Settings: &systemd.Settings{}}}
 	}
 	for _, tt := range []struct {
-		s                   service
-		loaded, up, lasting bool
+		s                          service
+		loaded, up, meant, lasting bool
 	}{
-		{service{}, false, false, false},
-		{with("masked", "active", "exec"), false, false, false},
-		{with("loaded", "inactive", "exec"), true, false, true},
-		{with("loaded", "failed", "notify"), true, false, true},
-		{with("loaded", "activating", "exec"), true, true, true},
-		{with("loaded", "active", "oneshot"), true, true, false},
+		{service{}, false, false, false, false},
+		{with("masked", "active", "exec"), false, false, false, false},
+		{with("loaded", "inactive", "exec"), true, false, false, true},
+		{with("loaded", "failed", "notify"), true, false, false, true},
+		{with("loaded", "activating", "exec"), true, true, true, true},
+		{with("loaded", "active", "oneshot"), true, true, true, false},
 	} {
-		if tt.s.loaded() != tt.loaded || tt.s.up() != tt.up || tt.s.lasting() != tt.lasting {
-			t.Errorf("%+v: loaded %v, up %v, lasting %v", tt.s.Loaded, tt.s.loaded(), tt.s.up(), tt.s.lasting())
+		if tt.s.loaded() != tt.loaded || tt.s.up() != tt.up || tt.s.meant() != tt.meant || tt.s.lasting() != tt.lasting {
+			t.Errorf("%+v: loaded %v, up %v, meant %v, lasting %v", tt.s.Loaded, tt.s.loaded(), tt.s.up(), tt.s.meant(), tt.s.lasting())
 		}
 	}
 }
