@@ -49,16 +49,19 @@ func (j journal) read(ctx context.Context, q JournalQuery, f func(Entry) error) 
 	}
 	g := &journalGaps{}
 	s := sight{q: q, started: map[string]bool{}}
+	var stop error
 	said, err := j.run(ctx, args, func(out io.Reader) error {
 		return readEntries(out, g, func(e Entry) error {
-			if !s.see(e, g) {
-				return nil
+			if s.see(e, g) {
+				stop = f(e)
 			}
-			return f(e)
+			return stop
 		})
 	})
 	var ended *exec.ExitError
 	switch {
+	case stop != nil:
+		return g.tell(), stop
 	case errors.As(err, &ended) && s.rows > 0:
 		g.add("journalctl gave up: what comes after the last entry is missing")
 	case err != nil:

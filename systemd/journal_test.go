@@ -65,6 +65,7 @@ func TestReadJournalGaps(t *testing.T) {
 		"before":        {at("b", "s=x;i=7", 0, 1, `"MESSAGE":"k"`), line, JournalQuery{Since: since}, nil},
 		"removed":       {at("b", "s=x;i=7", 50, 1, `"MESSAGE":"k"`), start + line, JournalQuery{Since: since}, []string{"the journal begins at 2026-10-23 10:40:50Z: older entries have been removed (SystemMaxUse= in journald.conf says how much is kept)"}},
 		"cut":           {at("b", "s=x;i=1", 50, 1, `"MESSAGE":"k"`), line, JournalQuery{Since: since}, []string{"the journal begins at 2026-10-23 10:40:50Z, and the unit ran before: the beginning of its log is gone"}},
+		"in memory":     {at("b", "s=x;i=1", 50, 1, `"MESSAGE":"k"`), start + line, JournalQuery{Since: since}, []string{"the journal begins at 2026-10-23 10:40:50Z, with the boot: it is kept in memory only (Storage=persistent in journald.conf keeps it)"}},
 		"all there is":  {at("b", "s=x;i=7", 50, 1, `"MESSAGE":"k"`), line, JournalQuery{}, nil},
 		"floods":        {"", at("b", "i=1", 100, 5, drop+`"4"`) + at("b", "i=2", 101, 6, drop+`"5"`), JournalQuery{}, []string{long}},
 		"kernel missed": {"", at("b", "i=1", 100, 5, `"MESSAGE":"Missed 3 kernel messages","MESSAGE_ID":"`+IDKernelMissed+`"`), JournalQuery{Kernel: true}, []string{"journald dropped an unknown number of messages of the kernel, which came too fast, at 2026-10-23 10:41:40Z"}},
@@ -81,6 +82,11 @@ func TestReadJournalGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j, _ := recorded(t, "*fields=_BOOT_ID", test.first, "*", test.rows)
 			test.q.Scope, test.q.Unit = ScopeSystem, "llm"
+			if name == "in memory" {
+				if err := os.Rename(filepath.Join(j.root, "var"), filepath.Join(j.root, "run")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			gaps, err := j.read(limited(t), test.q, func(Entry) error { return nil })
 			if diff := cmp.Diff(test.want, gaps); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -130,8 +136,9 @@ func TestReadJournalFails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	stop := errors.New("stop")
-	if _, err = broken.read(limited(t), JournalQuery{}, func(Entry) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("error %v, want that of the function", err)
+	gaps, err = broken.read(limited(t), JournalQuery{After: "i=0"}, func(Entry) error { return stop })
+	if err != stop || len(gaps) != 1 {
+		t.Errorf("error %v, want that of the function, and gaps %q", err, gaps)
 	}
 	if err := os.RemoveAll(filepath.Join(none.root, "var")); err != nil {
 		t.Fatal(err)
@@ -184,6 +191,25 @@ func TestJournalArgs(t *testing.T) {
 		if args, err := bad.args(); err == nil {
 			t.Errorf("%+v gives %q", bad, args)
 		}
+	}
+}
+
+// TestFollowLong has a journalctl that ends after every entry.
+func TestFollowLong(t *testing.T) {
+	var cases []string
+	for i := range 2 * followTries {
+		cases = append(cases, fmt.Sprintf("*cursor=i=%d\\ *", i), said("b", fmt.Sprint("i=", i+1), i, i+1, `"MESSAGE":"more"`))
+	}
+	j, args := recorded(t, cases...)
+	stop, n := errors.New("stop"), 0
+	err := j.follow(limited(t), JournalQuery{After: "i=0"}, func(Entry) error {
+		if n++; n == 2*followTries {
+			return stop
+		}
+		return nil
+	})
+	if err != stop {
+		t.Errorf("%v after %d entries\n%s", err, n, args())
 	}
 }
 
