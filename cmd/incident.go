@@ -133,7 +133,7 @@ func (a *app) gatherOptions(h *fleet.Host) (o incident.GatherOptions, err error)
 	o = incident.GatherOptions{
 		Host: h, Scope: h.Scope, Packages: func(ctx context.Context) ([]*store.Package, error) { return h.Store.List(ctx) },
 		Journal: systemd.ReadJournal, Sensors: a.sensors(), CI: a.ci(), Incidents: a.incidentsDir(),
-		Now: a.now(), Program: "1bit " + Version,
+		Now: a.now(), Program: Version,
 	}
 	for _, state := range []string{a.config.StateHome, h.StateDir, systemStateHome} {
 		if path := filepath.Join(state, claim.HistoryFile); !slices.Contains(o.Claims, path) {

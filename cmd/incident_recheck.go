@@ -76,7 +76,9 @@ func (a *app) runIncidentRecheck(ctx context.Context, file string, opts incident
 		if err := atomicfile.Write(opts.write, text, 0o644); err != nil {
 			return err
 		}
-		a.noteAll(notes)
+		if !a.json() {
+			a.noteAll(notes)
+		}
 		return a.show(map[string]any{"path": opts.write, "notes": append([]string{}, notes...)}, say("%s", opts.write))
 	}
 	plan, err := acceptance.ParsePlan(text)

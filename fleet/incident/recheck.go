@@ -218,12 +218,15 @@ func (p *shaped) lengths(s Shape) error {
 	}
 	slices.Sort(p.predict)
 	room -= p.predict[len(p.predict)-1]
-	cut := 0
+	cut, grown := 0, 0
 	for _, n := range s.PromptTokens {
 		if n > room {
 			n, cut = room, cut+1
 		}
-		if n = max(n, least); !slices.Contains(p.prompts, n) {
+		if n < least {
+			n, grown = least, grown+1
+		}
+		if !slices.Contains(p.prompts, n) {
 			p.prompts = append(p.prompts, n)
 		}
 	}
@@ -235,6 +238,8 @@ func (p *shaped) lengths(s Shape) error {
 		p.told["prompt_tokens"] = "the incident does not tell"
 	case cut > 0:
 		p.told["prompt_tokens"] = fmt.Sprintf("cut to %d where the incident's were longer: with all slots busy more does not fit into the context", room)
+	case grown > 0:
+		p.told["prompt_tokens"] = fmt.Sprintf("from the log of the incident, but %d at least: shorter ones would be selected by their beginning", least)
 	}
 	slices.Sort(p.prompts)
 	p.prompts, p.predict = p.prompts[:min(longest, len(p.prompts))], p.predict[:min(longest, len(p.predict))]
