@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager"
@@ -31,12 +30,9 @@ func testStartLimit(t *testing.T, in *inside) {
 	// Also where it was hit before: armed by a switch alone, crashed until systemd gave up, then rolled back.
 	s.switchTo("ddd0004")
 	s.kill(s.status().Live.Main.PID)
-	for range 400 {
-		if s.status().Health == fleet.HealthFailing && strings.HasPrefix(s.status().State, "failed") {
-			break
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
+	soon(func() bool {
+		return s.status().Health == fleet.HealthFailing && strings.HasPrefix(s.status().State, "failed")
+	})
 	now := s.status()
 	if !strings.HasPrefix(now.State, "failed") || now.Live != nil {
 		t.Errorf("systemd has not given up: %s", show(now))

@@ -35,7 +35,7 @@ func testSilentManager(t *testing.T, in *inside) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	back, err := h.Rollback(ctx, s.unit, fleet.RollbackOptions{})
 	cancel()
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {

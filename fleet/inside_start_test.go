@@ -111,11 +111,11 @@ func testReady(t *testing.T, in *inside) {
 		deadline           time.Duration
 		reason             []string
 	}{
-		"it answers and never says so": {"", "2s", "all", 0,
-			[]string{"READY=1 did not come within TimeoutStartSec=2s (Type=notify)", "although it answered", "NotifyAccess="}},
-		"it loads for too long": {"sleep 30", "1s", "all", 0, []string{"READY=1 did not come within TimeoutStartSec=1s"}},
-		"it dies before":        {"exit 7", "5s", "all", 0, []string{"exited with status 7 before READY=1"}},
-		"there is no limit":     {"sleep 30", "infinity", "all", time.Second, []string{"READY=1 did not come within", "TimeoutStartSec=infinity"}},
+		"it answers and never says so": {"", "5s", "all", 0,
+			[]string{"READY=1 did not come within TimeoutStartSec=5s (Type=notify)", "although it answered", "NotifyAccess="}},
+		"it loads for too long": {"sleep 60", "3s", "all", 0, []string{"READY=1 did not come within TimeoutStartSec=3s"}},
+		"it dies before":        {"exit 7", "20s", "all", 0, []string{"exited with status 7 before READY=1"}},
+		"there is no limit":     {"sleep 60", "infinity", "all", 5 * time.Second, []string{"READY=1 did not come within", "TimeoutStartSec=infinity"}},
 	} {
 		run(tt.how)
 		s.write(s.unit+".d/local.conf", fmt.Sprintf("[Service]\nType=notify\nNotifyAccess=%s\nTimeoutStartSec=%s\nTimeoutStopSec=1s\nExecStart=\n%s\n", tt.access, tt.limit, command))
@@ -142,7 +142,6 @@ func read(t *testing.T, path string) string {
 func testLimitUsedUp(t *testing.T, in *inside) {
 	s := in.start(t, "limit-used-up", "aaa0001", "StartLimitInterval=120", "StartLimitBurst=3")
 	h := *in.host
-	h.LoadDeadline = 5 * time.Second
 	out, err := h.Switch(t.Context(), s.unit, in.pkgs["ddd0004"], fleet.SwitchOptions{Restart: true})
 	if !errors.Is(err, fleet.ErrReturned) || !strings.Contains(err.Error(), "exited with status 1") {
 		t.Fatalf("%v", err)
@@ -169,7 +168,6 @@ func testDependants(t *testing.T, in *inside) {
 	}
 	s.switchTo("ddd0004")
 	h, questions := s.asked(nil)
-	h.LoadDeadline = 5 * time.Second
 	out, err := h.Restart(t.Context(), s.unit, 0)
 	if !errors.Is(err, fleet.ErrReturned) {
 		t.Fatal(err)
@@ -274,7 +272,6 @@ func testKinds(t *testing.T, in *inside) {
 		s.write(s.unit+".d/local.conf", "[Service]\n"+lines+"\n")
 		s.reload()
 		h := *in.host
-		h.LoadDeadline = 10 * time.Second
 		before := s.chain()
 		out, err := h.Switch(t.Context(), s.unit, in.pkgs["bbb0002"], fleet.SwitchOptions{Restart: true, Watch: 200 * time.Millisecond})
 		if strings.HasSuffix(name, "not stay") {

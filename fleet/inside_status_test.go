@@ -28,12 +28,7 @@ func testStatusWords(t *testing.T, in *inside) {
 		s.switchTo("ddd0004")
 		s.kill(s.status().Live.Main.PID)
 		var now fleet.Service
-		for range 400 {
-			if now = s.status(); strings.Contains(now.State, "auto-restart") {
-				break
-			}
-			time.Sleep(25 * time.Millisecond)
-		}
+		soon(func() bool { now = s.status(); return strings.Contains(now.State, "auto-restart") })
 		s.says("crash loop", now, "does not stay up", "SIGKILL", "1bit pkg rollback loop.service --restart goes back")
 		inspected, err := s.host.Inspect(t.Context(), s.unit)
 		if err != nil || len(inspected) != 1 {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 )
@@ -43,12 +42,10 @@ func testStray(t *testing.T, in *inside) {
 	if result, err := in.m.Start(t.Context(), s.unit); err != nil || result != "done" {
 		t.Fatalf("%s, %v", result, err)
 	}
-	for range 400 {
-		if now = s.status(); now.Live != nil && now.Live.Child != nil && now.Health == fleet.HealthOK {
-			break
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
+	soon(func() bool {
+		now = s.status()
+		return now.Live != nil && now.Live.Child != nil && now.Health == fleet.HealthOK
+	})
 	if now.Armed != nil || now.Live == nil || now.Live.Main.Package != "" || now.Live.Child == nil || now.Live.Child.Package != "" ||
 		!strings.HasPrefix(now.Live.Child.Path, elsewhere) || now.RestartPending || !strings.Contains(strings.Join(now.Warnings, "\n"), "is "+elsewhere+"/libexec/llama-server, which lies in no package") {
 		t.Errorf("runs outside: %s", show(now))

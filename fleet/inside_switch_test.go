@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager"
@@ -235,9 +236,11 @@ func testConcurrent(t *testing.T, in *inside) {
 	s := in.start(t, "fifty", "aaa0001")
 	var all sync.WaitGroup
 	ids := []string{"aaa0001", "bbb0002", "ccc0003"}
+	patient := *in.host
+	patient.LockWait = 5 * time.Minute // the last one waits for 49 others
 	for i := range 50 {
 		all.Go(func() {
-			if _, err := in.host.Switch(t.Context(), s.unit, in.pkgs[ids[i%3]], fleet.SwitchOptions{}); err != nil {
+			if _, err := patient.Switch(t.Context(), s.unit, in.pkgs[ids[i%3]], fleet.SwitchOptions{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -175,15 +175,23 @@ func (s *service) status() fleet.Service {
 func (s *service) await(pkg, health string) fleet.Service {
 	s.Helper()
 	var now fleet.Service
-	for range 400 {
+	if !soon(func() bool {
 		now = s.status()
-		if now.Live != nil && now.Live.Main != nil && now.Live.Main.Package == pkg && now.Health == health {
-			return now
-		}
-		time.Sleep(25 * time.Millisecond)
+		return now.Live != nil && now.Live.Main != nil && now.Live.Main.Package == pkg && now.Health == health
+	}) {
+		s.Fatalf("it does not come to run %s, %s: %s", pkg, health, show(now))
 	}
-	s.Fatalf("it does not come to run %s, %s: %s", pkg, health, show(now))
 	return now
+}
+
+// soon waits for what comes in a moment, or in many where the machine is busy.
+func soon(is func() bool) bool {
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(25 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 func show(v any) string {

@@ -81,12 +81,7 @@ func testStartBudget(t *testing.T, in *inside) {
 	if _, err := in.m.Restart(t.Context(), s.unit); err != nil {
 		t.Fatal(err)
 	}
-	for range 400 {
-		if strings.HasPrefix(s.status().State, "failed") {
-			break
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
+	soon(func() bool { return strings.HasPrefix(s.status().State, "failed") })
 	if result, err := in.m.Start(t.Context(), s.unit); err == nil && result == "done" {
 		t.Error("its starts are not used up")
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
@@ -15,17 +14,16 @@ import (
 func (s *service) state(want string) {
 	s.Helper()
 	var got string
-	for range 400 {
+	if !soon(func() bool {
 		u, err := s.m.Unit(s.Context(), s.unit)
 		if err != nil {
 			s.Fatal(err)
 		}
-		if got = u.ActiveState + "/" + u.SubState; strings.HasPrefix(got, want) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+		got = u.ActiveState + "/" + u.SubState
+		return strings.HasPrefix(got, want)
+	}) {
+		s.Fatalf("%s is %s and does not come to be %s", s.unit, got, want)
 	}
-	s.Fatalf("%s is %s and does not come to be %s", s.unit, got, want)
 }
 
 // begin starts the unit without waiting for it.

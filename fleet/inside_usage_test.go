@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/packager/store"
@@ -98,17 +97,15 @@ func testStoppedInstance(t *testing.T, in *inside) {
 func (s *service) awaitForgotten() {
 	s.Helper()
 	_ = s.m.ResetFailed(s.Context(), s.unit) // an error when it is forgotten already
-	for range 400 {
+	if !soon(func() bool {
 		all, err := s.m.Services(s.Context())
 		if err != nil {
 			s.Fatal(err)
 		}
-		if !slices.Contains(all, s.unit) {
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
+		return !slices.Contains(all, s.unit)
+	}) {
+		s.Fatal("the manager keeps the stopped instance loaded")
 	}
-	s.Fatal("the manager keeps the stopped instance loaded")
 }
 
 func freePort(t *testing.T) int {

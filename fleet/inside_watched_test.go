@@ -80,6 +80,7 @@ func testRollbackWhileWatched(t *testing.T, in *inside) {
 		quick := h
 		quick.LockWait = 300 * time.Millisecond
 		s.busy(&quick)
+		quick.LockWait = 30 * time.Second // for a moment in which the other one looks; it watches for longer
 		out, err := quick.Rollback(t.Context(), s.unit, fleet.RollbackOptions{Restart: tt.restart})
 		s.do("rollback", out, err)
 		if out.Armed.Package != "hrx-aaa0001" || tt.restart != (out.Health == fleet.HealthOK && out.Live.Main.Package == "hrx-aaa0001") {
