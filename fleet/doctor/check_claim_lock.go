@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/1bit-systems/pkg/engine/claim"
@@ -21,7 +23,11 @@ func claimLock() Check {
 				lock.Path = claim.DefaultPath
 			}
 			if err := lock.Usable(); err != nil {
-				add(lock.Path, "", "%v", err)
+				remedy := ""
+				if errors.Is(err, fs.ErrPermission) {
+					remedy = fmt.Sprintf("echo 'f %s 0666' | sudo tee /etc/tmpfiles.d/1bit-gpu.conf && sudo systemd-tmpfiles --create /etc/tmpfiles.d/1bit-gpu.conf", lock.Path)
+				}
+				add(lock.Path, remedy, "%v", err)
 				return nil
 			}
 			if kib, ok := procfs.Counter(l.path("proc/meminfo"), "MemAvailable:"); ok && l.ClaimFloorGiB > 0 {

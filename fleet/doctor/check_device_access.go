@@ -114,17 +114,26 @@ func (l *look) nodeOf(s service, node string, accounts []account, groups map[str
 	}
 	again := "sudo systemctl restart " + s.Unit
 	if s.Scope == systemd.ScopeUser {
-		again = fmt.Sprintf("sudo systemctl restart user@%d.service (it restarts all of the user's services)", who.uid)
+		again = fmt.Sprintf("sudo systemctl restart user@%d.service", who.uid) // only a manager that starts anew has new groups
 	}
 	group := cmp.Or(nameOfGroup(groups, int(stat.Gid)), strconv.Itoa(int(stat.Gid)))
 	switch {
 	case may(info.Mode(), stat, who.uid, who.groups):
 		add(node, again, "%s was started before %s came into the group %s, without which it may not use the node", s.where, who.name, group)
 	case info.Mode()&0o060 == 0o060 && stat.Gid != 0:
-		add(node, fmt.Sprintf("sudo usermod -aG %s %s, then %s", group, who.name, again), "%s runs as %s, who may not read and write it (group %s, mode %v)", s.where, who.name, group, info.Mode())
+		add(node, fmt.Sprintf("sudo usermod -aG %s %s && %s", group, who.name, again), "%s runs as %s, who may not read and write it (group %s, mode %v)", s.where, who.name, group, info.Mode())
 	default:
-		add(node, fmt.Sprintf("sudo chgrp render %[1]s && sudo chmod 660 %[1]s (for good with a rule of udev's: SUBSYSTEM==\"%[2]s\", GROUP=\"render\", MODE=\"0660\")", node, filepath.Base(filepath.Dir(node))),
-			"%s runs as %s, who may not read and write it (group %s, mode %v)", s.where, who.name, group, info.Mode())
+		to := cmp.Or(nameOfGroup(groups, who.gid), strconv.Itoa(who.gid))
+		for _, usual := range []string{"video", "render"} {
+			if _, ok := groups[usual]; ok {
+				to = usual
+			}
+		}
+		command := fmt.Sprintf("sudo chgrp %[1]s %[2]s && sudo chmod 660 %[2]s", to, node)
+		if gid, ok := groups[to]; ok && !slices.Contains(who.groups, gid) {
+			command += fmt.Sprintf(" && sudo usermod -aG %s %s && %s", to, who.name, again)
+		}
+		add(node, "have a rule of udev's do it at every boot, and now: "+command, "%s runs as %s, who may not read and write it (group %s, mode %v)", s.where, who.name, group, info.Mode())
 	}
 	return nil
 }

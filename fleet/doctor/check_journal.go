@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -20,7 +19,7 @@ func journal() Check {
 	return Check{
 		Name:   "journal",
 		Reason: "The lines before a service died are what tells why; a journal that keeps them in memory, drops them for their rate or hides them has nothing to tell.",
-		Remedy: "Keep the journal on disk with Storage=persistent in a file of /etc/systemd/journald.conf.d, and let services write as much as they do with LogRateLimitIntervalSec=0.",
+		Remedy: "Keep the journal on disk with Storage=persistent in a file of /etc/systemd/journald.conf.d, and let services write as much as they do with RateLimitBurst= there.",
 		find: func(ctx context.Context, l *look, add adder) error {
 			if _, err := os.Stat(l.path("run/systemd/system")); err != nil {
 				return errors.New("this machine was not booted with systemd, and keeps no journal")
@@ -32,6 +31,10 @@ func journal() Check {
 
 // persist works whatever the configuration says: the last file by its name wins.
 const persist = `sudo mkdir -p /etc/systemd/journald.conf.d && printf '[Journal]\nStorage=persistent\n' | sudo tee /etc/systemd/journald.conf.d/zz-persistent.conf && sudo systemctl restart systemd-journald && sudo journalctl --flush`
+
+// moreRate raises the limit for everything: that of a user's unit has no effect, since journald counts all that a user's
+// units write for user@UID.service.
+const moreRate = `sudo mkdir -p /etc/systemd/journald.conf.d && printf '[Journal]\nRateLimitBurst=1000000\n' | sudo tee /etc/systemd/journald.conf.d/zz-rate.conf && sudo systemctl restart systemd-journald`
 
 // journalStorage looks where journald keeps what it gets. It follows journald.conf(5): one list of drop-ins by name, the
 // stronger folder's of two of a name, and "auto" where nothing is said, which is the disk only if /var/log/journal is
@@ -117,16 +120,8 @@ func (l *look) suppressed(ctx context.Context, add adder) error {
 	}
 	for _, s := range services {
 		if n := dropped[s.Unit]; n > 0 {
-			add(s.where, "write LogRateLimitIntervalSec=0 into [Service] of the unit: "+strings.TrimSpace("systemctl "+scopeFlag(s)+"edit "+s.Unit), "journald dropped %d of its messages since the boot for their rate", n)
+			add(s.where, moreRate, "journald dropped %d of its messages since the boot for their rate", n)
 		}
 	}
 	return errors.Join(unseen...)
-}
-
-// scopeFlag is what systemctl is told to reach the manager of a service.
-func scopeFlag(s service) string {
-	if s.Scope == systemd.ScopeUser {
-		return "--user "
-	}
-	return ""
 }

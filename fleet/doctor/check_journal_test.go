@@ -72,7 +72,7 @@ func TestSuppressed(t *testing.T) {
 		return nil, nil
 	}
 	var out []Finding
-	if err := l.suppressed(t.Context(), found(&out)); err != nil || len(out) != 1 || out[0].Where != "llm.service" || !strings.Contains(out[0].Remedy, "systemctl --user edit llm.service") {
+	if err := l.suppressed(t.Context(), found(&out)); err != nil || len(out) != 1 || out[0].Where != "llm.service" || !strings.Contains(out[0].Remedy, "RateLimitBurst=") {
 		t.Errorf("found %+v, %v", out, err)
 	}
 	l.Journal = func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) ([]string, error) {

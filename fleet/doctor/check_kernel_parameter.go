@@ -40,7 +40,7 @@ func kernelParameter() Check {
 				case err != nil:
 					unseen = append(unseen, fmt.Errorf("%s of %s: %w", r.Name, names, err))
 				case got != r.Value:
-					add(r.Name, fmt.Sprintf("echo 'options %s %s=%s' | sudo tee /etc/modprobe.d/1bit-%s-%s.conf && sudo update-initramfs -u && sudo reboot (dracut -f in place of update-initramfs where that is not there)", module, name, r.Value, module, name),
+					add(r.Name, fmt.Sprintf("with dracut -f in place of update-initramfs -u where the host has that: echo 'options %[1]s %[2]s=%[3]s' | sudo tee /etc/modprobe.d/1bit-%[1]s-%[2]s.conf && sudo update-initramfs -u && sudo reboot", module, name, r.Value),
 						"it is %s, and %s %s %s", got, names, plural(len(by[r]), "wants", "want"), r.Value)
 				}
 			}

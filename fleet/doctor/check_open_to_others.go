@@ -64,7 +64,11 @@ func (l *look) openPath(path string, accounts []account, seen map[string]bool, a
 		case strings.HasPrefix(who, "the account"):
 			add(path, fmt.Sprintf("sudo chown %s %s", l.User, path), "%s may write it: it is the owner", who)
 		default:
-			add(path, "chmod go-w "+path, "%s may write it: its mode is %v", who, info.Mode())
+			sudo := ""
+			if int(info.Sys().(*syscall.Stat_t).Uid) != l.UID {
+				sudo = "sudo "
+			}
+			add(path, sudo+"chmod go-w "+path, "%s may write it: its mode is %v", who, info.Mode())
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func storePlace() Check {
 					}
 					switch {
 					case p.runs && m.has("noexec"):
-						add(p.dir, "sudo mount -o remount,exec "+m.point+" (and take noexec out of /etc/fstab)", "the %s lie on %s, which is mounted noexec: no program of them starts", p.what, m.point)
+						add(p.dir, "take noexec out of its line in /etc/fstab, and: sudo mount -o remount,exec "+m.point, "the %s lie on %s, which is mounted noexec: no program of them starts", p.what, m.point)
 					case i == 0 && m.has("ro"):
 						add(p.dir, "sudo mount -o remount,rw "+m.point, "the %s lie on %s, which is mounted read-only", p.what, m.point)
 					case slices.Contains(remote, m.kind):

@@ -297,36 +297,26 @@ func (g *garden) install(id string, alter ...func(m *packager.Manifest)) {
 // switchTo arms a package for the unit; afterwards the one before is armed as it was.
 func (g *garden) switchTo(id string) {
 	g.Helper()
-	dir := g.host.Outside(filepath.Join(g.units, unit+".d"))
-	saved := g.TempDir()
-	if err := os.CopyFS(saved, os.DirFS(dir)); err != nil {
+	ours := filepath.Join(g.units, unit+".d/zz-1bit")
+	names, err := filepath.Glob(g.host.Outside(ours) + "*")
+	if err != nil {
 		g.Fatal(err)
 	}
-	g.reloads = true
+	for _, name := range names {
+		g.keep(filepath.Join(filepath.Dir(ours), filepath.Base(name)))
+	}
 	g.later(func() {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			g.Fatal(err)
-		}
-		for _, e := range entries {
-			if _, err := os.Lstat(filepath.Join(saved, e.Name())); err != nil {
-				if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-					g.Error(err)
-				}
+		now, err := filepath.Glob(g.host.Outside(ours) + "*")
+		for _, name := range now {
+			if !slices.Contains(names, name) && !strings.HasSuffix(name, ".kept") {
+				err = errors.Join(err, os.Remove(name))
 			}
 		}
-		kept, err := os.ReadDir(saved)
 		if err != nil {
-			g.Fatal(err)
-		}
-		for _, e := range kept {
-			text, err := os.ReadFile(filepath.Join(saved, e.Name()))
-			to := filepath.Join(dir, e.Name())
-			if err := errors.Join(err, os.WriteFile(to+".tmp", text, 0o644), os.Lchown(to+".tmp", g.host.UID, g.host.UID), os.Rename(to+".tmp", to)); err != nil {
-				g.Error(err)
-			}
+			g.Error(err)
 		}
 	})
+	g.reloads = true
 	g.user.ask(g, question{Do: "switch", Args: []string{unit, id}})
 }
 

@@ -10,22 +10,24 @@ import (
 // hostPlants are the problems of the host itself.
 func hostPlants() []plant {
 	return []plant{
-		{name: "no linger", check: "linger", where: "account ai", what: unit, plant: func(g *garden, _ *question) {
+		{name: "no linger", cure: true, check: "linger", where: "account ai", what: unit, plant: func(g *garden, _ *question) {
 			g.remove("/var/lib/systemd/linger/" + g.host.User)
 		}},
 		{name: "the runtime folder of another account", check: "bus", where: "XDG_RUNTIME_DIR", what: "uid 0", plant: func(_ *garden, q *question) {
 			q.RuntimeDir = "/run/user"
 		}},
-		{name: "a journal in memory", check: "journal", where: "50-small.conf:2", what: "memory", plant: func(g *garden, _ *question) {
+		{name: "a journal in memory", cure: true, check: "journal", where: "50-small.conf:2", what: "memory", plant: func(g *garden, _ *question) {
 			g.write("/etc/systemd/journald.conf.d/50-small.conf", "[Journal]\nStorage=volatile\n")
+			g.keep("/etc/systemd/journald.conf.d/zz-persistent.conf")
 		}},
-		{name: "no journal", check: "journal", where: "journald.conf:", what: "keeps nothing", root: true, plant: func(g *garden, _ *question) {
+		{name: "no journal", cure: true, check: "journal", where: "journald.conf:", what: "keeps nothing", root: true, plant: func(g *garden, _ *question) {
 			g.add("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n")
+			g.keep("/etc/systemd/journald.conf.d/zz-persistent.conf")
 		}},
-		{name: "packages that may not run", check: "store-place", where: ".local/share", what: "noexec", plant: func(g *garden, _ *question) {
+		{name: "packages that may not run", cure: true, check: "store-place", where: ".local/share", what: "noexec", plant: func(g *garden, _ *question) {
 			g.remount(g.data, "noexec")
 		}},
-		{name: "packages that cannot be changed", check: "store-place", where: ".local/share", what: "read-only", plant: func(g *garden, _ *question) {
+		{name: "packages that cannot be changed", cure: true, check: "store-place", where: ".local/share", what: "read-only", plant: func(g *garden, _ *question) {
 			g.remount(g.data, "ro")
 		}},
 		{name: "packages on another machine's disk", check: "store-place", where: ".local/share", what: "nfs4", plant: func(g *garden, q *question) {
@@ -43,33 +45,36 @@ func hostPlants() []plant {
 				g.Fatal(err)
 			}
 		}},
-		{name: "state of root's", check: "writable", where: "1bit/proposals", what: "uid 0", plant: func(g *garden, _ *question) {
+		{name: "state of root's", cure: true, check: "writable", where: "1bit/proposals", what: "uid 0", plant: func(g *garden, _ *question) {
 			g.later(func() { g.asRoot("rmdir", filepath.Join(g.state, "proposals")) })
 			g.asRoot("mkdir", filepath.Join(g.state, "proposals"))
 		}},
-		{name: "staging of root's", check: "writable", where: ".1bit-staging", what: "may not write there", plant: func(g *garden, _ *question) {
+		{name: "staging of root's", cure: true, check: "writable", where: ".1bit-staging", what: "may not write there", plant: func(g *garden, _ *question) {
 			g.chown(filepath.Join(g.data, ".1bit-staging"), "root")
 		}},
-		{name: "an install of root's that was cut off", check: "staging", where: "install-cut", what: "cut off", plant: func(g *garden, _ *question) {
+		{name: "an install of root's that was cut off", cure: true, check: "staging", where: "install-cut", what: "cut off", plant: func(g *garden, _ *question) {
 			cut := filepath.Join(g.data, ".1bit-staging/install-cut")
 			g.later(func() { g.asRoot("rm", "-rf", cut) })
 			g.asRoot("sh", "-c", "mkdir -m 700 "+cut+" && touch "+cut+"/part && touch -d '3 days ago' "+cut)
 		}},
-		{name: "a policy that everybody may write", check: "open-to-others", where: "config.yaml", what: "every account", plant: func(g *garden, _ *question) {
+		{name: "a policy that everybody may write", cure: true, check: "open-to-others", where: "config.yaml", what: "every account", plant: func(g *garden, _ *question) {
 			path := filepath.Join(g.home, ".config/1bit/config.yaml")
 			g.write(path, "restart: confirm\n")
 			g.chmod(path, 0o666)
 		}},
-		{name: "a policy of root's in the user's hands", check: "open-to-others", where: "/etc/1bit", what: "account ai", root: true, plant: func(g *garden, q *question) {
+		{name: "a policy of root's in the user's hands", cure: true, check: "open-to-others", where: "/etc/1bit", what: "account ai", root: true, plant: func(g *garden, q *question) {
 			q.Policy.File, q.Policy.Restart = "/etc/1bit/config.yaml", "confirm"
 			g.chown("/etc/1bit", g.host.User)
 		}},
-		{name: "units that everybody may write", check: "open-to-others", where: "systemd/user", what: "every account", plant: func(g *garden, _ *question) {
+		{name: "units that everybody may write", cure: true, check: "open-to-others", where: "systemd/user", what: "every account", plant: func(g *garden, _ *question) {
 			g.chmod(g.units, 0o777)
 		}},
-		{name: "a device that the account may not use", check: "device-access", where: "/dev/onebit0", what: "runs as ai", plant: func(g *garden, _ *question) {
+		{name: "a device that the account may not use", cure: true, check: "device-access", where: "/dev/onebit0", what: "runs as ai", plant: func(g *garden, _ *question) {
 			g.later(func() { g.asRoot("rm", "-f", "/dev/onebit0") })
 			g.asRoot("mknod", "-m", "600", "/dev/onebit0", "c", "1", "3")
+			for _, file := range []string{"/etc/group", "/etc/gshadow"} {
+				g.keep(file)
+			}
 			g.install("ccc0003", requires(packager.Requirement{Kind: packager.RequireDevice, Name: "/dev/onebit0"}))
 			g.switchTo("hrx-ccc0003")
 			g.restart()
@@ -97,8 +102,10 @@ func hostPlants() []plant {
 		{name: "a fault of the GPU", check: "gpu-fault", where: "0000:0b:00.0", what: "page-fault once since the boot", plant: func(g *garden, q *question) {
 			q.Root = g.recorded(map[string]string{"dev/kmsg": "3,1201,300100000,-;amdgpu 0000:0b:00.0: amdgpu: [gfxhub0] retry page fault (src_id:0 ring:0 vmid:5 pasid:32772, for process llama-server pid 5100 thread llama-server pid 5100)\n"})
 		}},
-		{name: "a lock that cannot be made", check: "claim-lock", where: "/etc/gpu.lock", what: "cannot be used", plant: func(_ *garden, q *question) {
+		{name: "a lock that cannot be made", cure: true, check: "claim-lock", where: "/etc/gpu.lock", what: "cannot be used", plant: func(g *garden, q *question) {
 			q.Claim = "/etc/gpu.lock"
+			g.keep("/etc/gpu.lock")
+			g.keep("/etc/tmpfiles.d/1bit-gpu.conf")
 		}},
 		{name: "less memory than a claim wants", check: "claim-lock", where: "", what: "claims are refused now", plant: func(_ *garden, q *question) {
 			q.FloorGiB = 1 << 20

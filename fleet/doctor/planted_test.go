@@ -17,6 +17,7 @@ type plant struct {
 	also  []string                     // checks that rightly find the same problem from their side
 	plant func(g *garden, q *question) // makes it, by what g undoes; q is what the doctor is asked, as for the clean host
 	root  bool                         // root asks
+	cure  bool                         // what the finding says to type in helps
 }
 
 // TestPlanted plants one problem after the other on a clean host, on which the doctor finds nothing. Each is found by its
@@ -66,6 +67,9 @@ func TestPlanted(t *testing.T) {
 						t.Errorf("the finding is not whole: %s", show(f))
 					}
 				}
+				if p.cure {
+					defer func() { g.cure(t, a, q, p.check, r.Findings) }()
+				}
 				if !slices.ContainsFunc(found, func(one string) bool {
 					where, what, _ := strings.Cut(one, "\t")
 					return strings.Contains(where, p.where) && strings.Contains(what, p.what)
@@ -80,6 +84,27 @@ func TestPlanted(t *testing.T) {
 		})
 		if dirty {
 			t.Fatal("what comes after it would be found on a host that is not clean")
+		}
+	}
+}
+
+// cure types in what a check says to do, and wants the check to find nothing then. What is a command stands alone, or
+// behind the words before it and a colon.
+func (g *garden) cure(t *testing.T, a *asker, q question, check string, found []doctor.Finding) {
+	t.Helper()
+	for _, f := range found {
+		if f.Check != check {
+			continue
+		}
+		_, command, words := strings.Cut(f.Remedy, ": ")
+		if !words {
+			command = f.Remedy
+		}
+		g.asRoot("sh", "-euc", "sudo() { \"$@\"; }\n"+command)
+	}
+	for _, f := range a.ask(t, q).Findings {
+		if f.Check == check {
+			t.Errorf("after what it said was done it finds %s", show(f))
 		}
 	}
 }
