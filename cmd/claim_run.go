@@ -162,7 +162,10 @@ func (a *app) claimStreams(o *claim.Options) (done func()) {
 		o.Terminal, o.Foreground = tty, ui.IsTerminal(a.stdin) && ui.IsTerminal(a.stdout)
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	o.Signals = signals
 	return func() {
 		signal.Stop(signals)
@@ -192,6 +195,8 @@ func (a *app) claimScope(ctx context.Context, o *claim.Options) {
 
 func (a *app) sayWaiting(text string) {
 	switch {
+	case text == "":
+		a.line.Clear()
 	case a.line != nil:
 		a.line.Say(text)
 	case !a.flags.quiet && !a.json():
@@ -201,7 +206,8 @@ func (a *app) sayWaiting(text string) {
 
 func (a *app) claimNote(format string, args ...any) {
 	if a.json() {
-		return // what there is to know is in the document
+		a.told = append(a.told, fmt.Sprintf(format, args...)) // for the document
+		return
 	}
 	a.line.Clear()
 	fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(fmt.Sprintf(format, args...)))
@@ -217,18 +223,21 @@ type claimDocument struct {
 	Place    string        `json:"place"`
 	Left     []string      `json:"left"`
 	Foreign  []gpu.Process `json:"foreign"`
+	Notes    []string      `json:"notes"`
 	Problem  string        `json:"problem,omitempty"`
 }
 
 // endClaim tells how it went and ends as the command did.
 func (a *app) endClaim(o claim.Options, r *claim.Result, problem error) error {
 	for _, left := range r.Left {
-		a.claimNote("the command left %s behind, which was ended", left)
+		if !a.json() {
+			a.claimNote("the command left %s behind, which was ended", left)
+		}
 	}
 	if a.json() {
 		doc := claimDocument{
 			Lock: o.Lock.Path, Record: r.Record, WaitedMS: r.Waited.Milliseconds(), TookMS: r.Took.Milliseconds(), ExitCode: r.ExitCode,
-			Place: r.Place, Left: append([]string{}, r.Left...), Foreign: append([]gpu.Process{}, r.Foreign...),
+			Place: r.Place, Notes: append([]string{}, a.told...), Left: append([]string{}, r.Left...), Foreign: append([]gpu.Process{}, r.Foreign...),
 		}
 		if problem != nil {
 			doc.Problem, doc.ExitCode = problem.Error(), claim.ExitFailed

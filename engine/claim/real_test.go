@@ -109,7 +109,7 @@ func insideScopes(t *testing.T) {
 	})
 }
 
-const sharedFolder = "/tmp/claims"
+const sharedFolder, setuidProgram = "/tmp/claims", "/usr/local/bin/claim-test-id"
 
 // insideMake makes locks for all accounts as root, in a folder in which every account may make files and remove its own.
 func insideMake(t *testing.T) {
@@ -129,9 +129,30 @@ func insideMake(t *testing.T) {
 	if err := os.Chmod(filepath.Join(sharedFolder, "read-only"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// A program that becomes root by its file.
+	program, err := os.ReadFile("/usr/bin/id")
+	if err == nil {
+		err = os.WriteFile(setuidProgram, program, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(setuidProgram, 0o755|os.ModeSetuid)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func insideShare(t *testing.T) {
+	// What holds a command while it starts does not take its rights.
+	o := options(t, "")
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Program, o.Args, o.Stdout = setuidProgram, []string{"-u"}, out
+	if r, err := Run(t.Context(), o); err != nil || r.ExitCode != 0 || read(out.Name()) != "0\n" {
+		t.Errorf("a program of root's: %+v, %v, it says %q", r, err, read(out.Name()))
+	}
 	t.Logf("fs.protected_regular is %s", read("/proc/sys/fs/protected_regular"))
 	for _, name := range []string{"made", "read-only"} {
 		lock := Lock{Path: filepath.Join(sharedFolder, name)}

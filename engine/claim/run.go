@@ -44,7 +44,7 @@ type Options struct {
 	History string // path of claims.jsonl; "": none is written
 	Now     func() time.Time
 	Signals <-chan os.Signal                 // for the command, instead of the end of ctx; the second one kills it
-	Say     func(text string)                // what is waited for, in one line, when it changes
+	Say     func(text string)                // what is waited for, in one line, when it changes; "" when the wait is over
 	Note    func(format string, args ...any) // what a reader should know, once each
 }
 
@@ -204,7 +204,7 @@ func (r *running) queue(ctx context.Context) error {
 	tell := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { defer close(tell); r.tell(ctx, t) }()
-	defer func() { cancel(); <-tell }()
+	defer func() { cancel(); <-tell; r.o.Say("") }()
 	tick := time.NewTicker(turnPoll)
 	defer tick.Stop()
 	for t != nil && !r.o.Lock.first(t) {

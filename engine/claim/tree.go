@@ -52,6 +52,9 @@ func (r *running) start(ctx context.Context) error {
 			o.Terminal, r.handed = r.o.Terminal, true
 		}
 	}
+	if gains(o.Program) && !strings.Contains(o.Program, "=") {
+		o.Program, o.Args = "/usr/bin/env", append([]string{o.Program}, o.Args...)
+	}
 	r.proc, err = engine.StartProcess(ctx, o)
 	if err != nil {
 		r.takeTerminal()
@@ -64,6 +67,17 @@ func (r *running) start(ctx context.Context) error {
 		r.result.Place = r.o.Scope
 	}
 	return nil
+}
+
+// gains tells whether a program gets rights by its file, as sudo does. One that is held while it starts would not get
+// them; env is held in its place, and becomes the program with its environment as it is.
+func gains(program string) bool {
+	info, err := os.Stat(program)
+	if err != nil {
+		return false
+	}
+	n, err := unix.Getxattr(program, "security.capability", nil)
+	return info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 || err == nil && n > 0
 }
 
 // newGuard is the process that ends the tree when we are gone. The lock is open in it too.
