@@ -35,7 +35,7 @@ func (p *shaped) yaml(r *Report) []byte {
 		w.value("  flags: "+list(p.flags), "the service's own, but for what the runner sets")
 	}
 	w.line("  env:")
-	w.value(`    GGML_HRX_NAN_CONTINUE: "1"`, "the guard reports a NaN with its index range and goes on, where it ended the service")
+	w.value(`    GGML_HRX_NAN_CONTINUE: "1"`, "the guard reports a NaN with its index range and goes on, where a service would end")
 	for _, key := range slices.Sorted(maps.Keys(p.env)) {
 		if key != "GGML_HRX_NAN_CONTINUE" {
 			w.line("    %s: %s", quoted(key), quoted(p.env[key]))
@@ -57,8 +57,8 @@ func (p *shaped) yaml(r *Report) []byte {
 		fmt.Sprintf("%d first tasks on slots that were never used", freshLives*p.parallel))
 	if p.long > 0 {
 		w.value(fmt.Sprintf("  - {name: long, role: control, duration: %s}", hours(p.long)),
-			fmt.Sprintf("the incident came after %s and %s: one life as long; a fault in it fails the plan, and as one life it says little of other lives",
-				uptimeText(r.Shape.UptimeS), tasks(r.Shape.TasksBefore)))
+			fmt.Sprintf("the incident came after %s: one life as long; a fault in it fails the plan, and as one life it says little of other lives",
+				uptimeText(r.Shape.UptimeS)))
 	} else {
 		w.about(2, fmt.Sprintf("No long life: the incident came after %s.", uptimeText(r.Shape.UptimeS)))
 	}
@@ -107,10 +107,10 @@ func (p *shaped) story(r *Report) string {
 
 func (p *shaped) whyRequests(r *Report) string {
 	switch before := r.Shape.TasksBefore; {
-	case before > 0 && p.requests >= before+p.parallel:
-		return fmt.Sprintf("of a short life: it comes past the incident's, which had done %s", tasks(before))
 	case p.long > 0:
 		return "of a short life; the long one has as many as its time allows"
+	case before > 0 && p.requests >= before+p.parallel:
+		return fmt.Sprintf("of a short life: it comes past the incident's, of which the log has %s", tasks(before))
 	}
 	return "of a short life"
 }
@@ -193,8 +193,7 @@ func (w *planWriter) value(line, why string) {
 		w.line("%s   # %s", line, why)
 		return
 	}
-	indent := len(line) - len(strings.TrimLeft(line, " -"))
-	w.about(strings.Count(line[:indent], " "), why)
+	w.about(len(line)-len(strings.TrimLeft(line, " ")), why)
 	w.line("%s", line)
 }
 
