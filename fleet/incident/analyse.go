@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 // maxOthers bounds how many other ends are listed, those next to the one that is reported.
@@ -19,7 +17,7 @@ func Analyse(e *Evidence) *Report {
 		r.addHoles(e.Kept)
 		r.engine = readEngine(r.lines, r.holes)
 	}
-	r := &Report{Schema: Schema, Unit: e.Unit, Evidence: e, Gaps: gapsOf(e), Trace: []string{}, Slots: []Slot{}, Guard: []Guard{}, Others: []Ending{}}
+	r := &Report{Schema: Schema, Unit: e.Unit, Evidence: e, Gaps: gapsOf(e), Trace: []string{}, Slots: []Slot{}, Guard: []Guard{}, Errors: []string{}, Others: []Ending{}}
 	r.Complete = len(r.Gaps) == 0
 
 	ends := downfallsOf(e, runs)
@@ -32,10 +30,10 @@ func Analyse(e *Evidence) *Report {
 		r.Ending = &main.Ending
 		r.Event = main.event()
 		r.Restart = main.restart(e)
-		r.Abort = ui.Clean(cut(main.abort, maxText))
+		r.Abort = shown(main.abort)
 		r.Trace = append(r.Trace, main.backtrace()...)
 		if r.Abort == "" {
-			r.Error = ui.Clean(cut(main.lastError(), maxText))
+			r.Errors = append(r.Errors, main.lastErrors()...)
 		}
 		r.Others = othersOf(ends, main)
 	} else if len(runs) > 0 {
@@ -101,7 +99,7 @@ func guardsOf(runs []*run, last *run, s *server, main *downfall) []Guard {
 	}
 	guards = guards[max(0, len(guards)-maxGuards):]
 	for i := range guards {
-		guards[i].Text = ui.Clean(cut(guards[i].Text, maxText))
+		guards[i].Text = shown(guards[i].Text)
 	}
 	return guards
 }

@@ -56,19 +56,34 @@ func plural(n int, one, many string) string {
 
 var reError = lazyregexp.New(`^(?:\[\d+\] )?\d+\.\d\d\.\d{3}\.\d{3} E |^(?i:error|fatal)\b`)
 
-// lastError is the last line of the run that says of itself that it is an error. It may be about something else.
-func (d *downfall) lastError() string {
-	for i := len(d.run.lines) - 1; i >= 0; i-- {
+// lastErrors are the last lines of the run that say of themselves that they are errors. They may be about something
+// else.
+func (d *downfall) lastErrors() []string {
+	const (
+		most   = 5
+		before = 10 * time.Second
+		after  = time.Second // a line may come later than systemd's word
+	)
+	end := d.At
+	if d.ExitedAt != nil {
+		end = *d.ExitedAt
+	}
+	var errors []string
+	for i := len(d.run.lines) - 1; i >= 0 && len(errors) < most; i-- {
 		e := &d.run.lines[i]
-		if d.Child && e.PID != d.PID || d.ExitedAt != nil && e.At.After(d.ExitedAt.Add(time.Second)) || e.Missing != "" {
+		if d.Child && e.PID != d.PID || e.At.Sub(end) > after || end.Sub(e.At) > before || e.Missing != "" {
 			continue
 		}
-		if e.Priority > 0 && e.Priority <= 3 || reError().MatchString(e.Message) {
-			return strings.TrimRight(e.Message, "\r\n")
+		if text := shown(e.Message); e.Priority > 0 && e.Priority <= 3 || reError().MatchString(e.Message) {
+			errors = append(errors, text)
 		}
 	}
-	return ""
+	slices.Reverse(errors)
+	return errors
 }
+
+// shown is a line as the report has it.
+func shown(message string) string { return ui.Clean(cut(strings.TrimRight(message, "\r\n"), maxText)) }
 
 // linesOf are the lines of the journal around the end, those that tell the story marked.
 func linesOf(e *Evidence, r *Report) []LogLine {
@@ -104,7 +119,7 @@ func linesOf(e *Evidence, r *Report) []LogLine {
 		if systemd.IDCoredump == en.ID { // the stacks are told as a backtrace
 			text, _, _ = strings.Cut(text, "\n")
 		}
-		line := LogLine{At: en.At, From: ui.Clean(cut(en.Identifier, 100)), Text: ui.Clean(cut(strings.TrimRight(text, "\r\n"), maxText)), Key: story.tells(en)}
+		line := LogLine{At: en.At, From: ui.Clean(cut(en.Identifier, 100)), Text: shown(text), Key: story.tells(en)}
 		if en.Missing != "" {
 			line.Text = strings.TrimSpace(line.Text + " (" + ui.Clean(en.Missing) + ")")
 		}
@@ -140,8 +155,7 @@ func (s story) tells(e *systemd.Entry) bool {
 			return true
 		}
 	}
-	shown := ui.Clean(cut(text, maxText))
-	if s.r.Abort != "" && shown == s.r.Abort || s.r.Error != "" && shown == s.r.Error {
+	if line := shown(text); s.r.Abort != "" && line == s.r.Abort || slices.Contains(s.r.Errors, line) {
 		return true
 	}
 	ev, ok := engine.ParseLogLine(strings.ReplaceAll(text, "\n", " "))
@@ -149,7 +163,7 @@ func (s story) tells(e *systemd.Entry) bool {
 		return false
 	}
 	if ev.Kind == engine.LogNaN {
-		return slices.ContainsFunc(s.r.Guard, func(g Guard) bool { return g.At.Equal(e.At) && g.Text == ui.Clean(cut(e.Message, maxText)) })
+		return slices.ContainsFunc(s.r.Guard, func(g Guard) bool { return g.At.Equal(e.At) && g.Text == shown(e.Message) })
 	}
 	slot := s.slots[ev.Slot]
 	if slot == nil || !near(slot, e.At) {

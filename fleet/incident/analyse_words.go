@@ -41,6 +41,9 @@ func (r *Report) what(d *downfall) string {
 	case strings.HasPrefix(d.Cause, "the host went down"):
 		return "the host went down under it"
 	}
+	if d.Status != nil && d.abort == "" {
+		return "ended with " + shortCause(d)
+	}
 	return "ended by " + shortCause(d)
 }
 
@@ -60,8 +63,11 @@ func shortCause(d *downfall) string {
 	how, _, _ = strings.Cut(how, ";")
 	how, _, _ = strings.Cut(how, ":")
 	how, _, _ = strings.Cut(how, ", which")
+	if d.Status != nil && d.abort == "" {
+		how = fmt.Sprintf("exit status %d", *d.Status)
+	}
 	if d.run.mark(markStartLimit) != nil {
-		how += " until systemd gave up (start limit)"
+		how += ", again and again until systemd gave up (start limit)"
 	}
 	return how
 }

@@ -45,7 +45,7 @@ func (d *downfall) runCause(e *Evidence) string {
 	case d.Status != nil && endingSignal(*d.Status) != "":
 		cause = fmt.Sprintf("exit status %d, as of a server that ended by %s", *d.Status, endingSignal(*d.Status))
 	case d.Status != nil:
-		cause = fmt.Sprintf("exit status %d, without a word of the engine about why", *d.Status)
+		cause = fmt.Sprintf("exit status %d", *d.Status)
 	case d.Result == "protocol":
 		cause = "it ended before it had said that it is ready (Type=notify or forking)"
 	default:

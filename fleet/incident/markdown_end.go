@@ -26,8 +26,8 @@ func (m *page) happened() {
 	if m.r.Abort != "" {
 		m.fact("The engine's last words", "%s", code(m.r.Abort))
 	}
-	if m.r.Error != "" {
-		m.fact("The last error in its log", "%s", code(m.r.Error))
+	for i, text := range m.r.Errors {
+		m.fact(fmt.Sprintf("Error %d of the last in its log", i+1), "%s", code(text))
 	}
 	if len(m.r.Trace) > 0 {
 		m.fact("Backtrace", "%s", code(shortTrace(m.r.Trace)))
@@ -70,7 +70,7 @@ func (m *page) uptime(e *Ending) {
 		parts = append(parts, "started "+m.clock.time(*e.StartedAt))
 	}
 	if e.LogUptimeS != nil {
-		parts = append(parts, length(*e.LogUptimeS)+" by the log's own clock")
+		parts = append(parts, "the log's own clock stood at "+length(*e.LogUptimeS))
 	}
 	if e.CPUS != nil {
 		parts = append(parts, length(*e.CPUS)+" of CPU time")

@@ -21,10 +21,9 @@ func (m *page) gpu() {
 	if m.r.Ending != nil {
 		at = m.r.Ending.At
 	}
-	if len(e.Runs) == 0 && len(e.Claims) == 0 && len(e.Processes) == 0 && len(m.r.Kernel) == 0 {
-		m.line("Nothing is known: no CI run, no claim and no other process is on record, and the kernel's log says nothing of a GPU.")
+	if len(e.Runs) == 0 && len(e.Claims) == 0 && len(e.Processes) == 0 {
+		m.line("No CI run, no claim and no other process is on record.")
 		m.blank()
-		return
 	}
 	m.runs(e.Runs, at)
 	m.claims(at)
@@ -104,7 +103,11 @@ func (m *page) processes() {
 
 func (m *page) kernel() {
 	if len(m.r.Kernel) == 0 {
-		m.line("The kernel's log has no line about a GPU, and no kill for memory, in the window.")
+		if slices.ContainsFunc(m.r.Evidence.Missing, func(s string) bool { return strings.HasPrefix(s, "the kernel's log: ") }) {
+			m.line("What could be read of the kernel's log has no line about a GPU, and no kill for memory, in the window: see below what is not known.")
+		} else {
+			m.line("The kernel's log has no line about a GPU, and no kill for memory, in the window.")
+		}
 		m.blank()
 		return
 	}

@@ -190,8 +190,11 @@ func (m *page) earlier() {
 		m.blank()
 		m.table([]string{"at", "unit", "package", "folder"}, rows)
 		m.more(same)
-	} else {
+	} else if others > 0 {
 		m.line("No earlier incident of this signature is on record on this host; %d of other signatures %s.", others, plural(others, "is", "are"))
+		m.blank()
+	} else {
+		m.line("No earlier incident is on record on this host.")
 		m.blank()
 	}
 	if n := len(m.r.Others); n > 0 {

@@ -22,10 +22,10 @@ func (r *Report) clock() clock {
 // time writes 2026-10-23 07:45:12 ADT (10:45:12Z).
 func (c clock) time(t time.Time) string {
 	utc := t.UTC()
-	if c.zone == time.UTC {
+	local := t.In(c.zone)
+	if _, offset := local.Zone(); offset == 0 {
 		return utc.Format("2006-01-02 15:04:05Z")
 	}
-	local := t.In(c.zone)
 	if local.Day() != utc.Day() {
 		return local.Format("2006-01-02 15:04:05 MST") + utc.Format(" (2006-01-02 15:04:05Z)")
 	}

@@ -156,7 +156,7 @@ func TestRecordedReport(t *testing.T) {
 		"2026-10-23 07:45:12 ADT (10:45:12Z)",
 		"2026-10-23 07:45:18 ADT (10:45:18Z), as systemd saw the main process, 6.2 s after that",
 		"exit status 1",
-		"6 h 07 min; started 2026-10-23 01:38:05 ADT (04:38:05Z); 6 h 07 min by the log's own clock; 18.8 s of CPU time",
+		"6 h 07 min; started 2026-10-23 01:38:05 ADT (04:38:05Z); the log's own clock stood at 6 h 07 min; 18.8 s of CPU time",
 		"restart counter 1",
 		"Slot 2 was at task 218, its first: selected by LRU (never used), `t_last = -1`, so it had never been used in this process.",
 		"Slot 3 had finished task 187 1.1 s before (175 prompt tokens, 29 generated, with 190 graphs reused).",

@@ -17,10 +17,10 @@ type Report struct {
 
 	Ending   *Ending   `json:"ending"` // null: it did not end badly in the window
 	Restart  *Restart  `json:"restart"`
-	Guard    []Guard   `json:"guard"`      // the engine's NaN guard, in order
-	Abort    string    `json:"abort"`      // the line with which the engine gave up
-	Error    string    `json:"last_error"` // the last line of the run that says it is an error, where there is no abort
-	Slots    []Slot    `json:"slots"`      // what each slot was doing at the end, by id
+	Guard    []Guard   `json:"guard"`       // the engine's NaN guard, in order
+	Abort    string    `json:"abort"`       // the line with which the engine gave up
+	Errors   []string  `json:"last_errors"` // the run's last lines that say they are errors, where there is no abort
+	Slots    []Slot    `json:"slots"`       // what each slot was doing at the end, by id
 	Server   *Server   `json:"server"`
 	Trace    []string  `json:"backtrace"` // functions, innermost first
 	Lines    []LogLine `json:"lines"`     // of the journal around the end

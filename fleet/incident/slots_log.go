@@ -65,7 +65,7 @@ const (
 // that has tasks.
 var (
 	reHost  = lazyregexp.New(`(?:^|[\]:] )GTT (\d{1,6}(?:\.\d+)?) of (\d{1,6}(?:\.\d+)?) GiB free(?:, MemAvailable (\d{1,6}(?:\.\d+)?) GiB)?\.?$`)
-	reReady = lazyregexp.New(`(?:^|: )(?:(?:HTTP )?server is listening on |server listening at |HTTP server listening|ready on |main loop$)|(?:^|: )starting the main loop`)
+	reReady = lazyregexp.New(`(?:^|: )(?:(?:HTTP )?(?:server (?:is )?)?listening (?:on|at) |HTTP server listening|ready on )`)
 )
 
 // readEngine reads the lines of a run's processes. Before each of the holes, which are in order, a part is not there.
