@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -189,7 +190,11 @@ func (l *look) unread(name string, err error) *Service {
 		Unit: name, Scope: l.h.Scope, User: l.h.Owner, Health: HealthUnknown,
 		State: fmt.Sprintf("%s (%s)", or(listed.ActiveState, "inactive"), or(listed.SubState, "dead")),
 	}
-	s.find("unit-file", "", "it cannot be read: %v", err)
+	check := "unit-file"
+	if errors.Is(err, fs.ErrPermission) { // which is no fault of its own
+		check = ""
+	}
+	s.find(check, "", "it cannot be read: %v", err)
 	return s
 }
 

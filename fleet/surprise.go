@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,8 @@ func (h *Host) surprises(v *view, s *Service) {
 			return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(p.What, text) })
 		}
 		switch {
+		case h.Scope == systemd.ScopeSystem && os.Geteuid() != 0 && says(fs.ErrPermission.Error()): // systemd may read it
+			f.Check, f.Remedy = "", "only root can tell"
 		case masked && f.What == why, says("there is no section ["): // misplaced tells
 			continue
 		case f.What == why:

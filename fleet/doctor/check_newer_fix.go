@@ -13,8 +13,8 @@ import (
 	"github.com/1bit-systems/pkg/packager/store"
 )
 
-// newerFix looks for fixes that the newest installed package of a flavour carries and the one that a service is armed
-// with does not, as far as their manifests say.
+// newerFix looks for fixes that the newest installed package of a flavour carries and the one that a service runs does
+// not, as far as their manifests say.
 func newerFix() Check {
 	return Check{
 		Name:   "newer-fix",
@@ -24,23 +24,49 @@ func newerFix() Check {
 			services, err := l.services()
 			packages, perr := l.packages()
 			for _, s := range services {
-				if s.Package == nil || !s.meant() || s.Held != nil { // where it is held, its owner wants it where it is
+				has := s.Package
+				if running := s.running(packages); running != nil {
+					has = running
+				}
+				if has == nil || !s.meant() || s.Held != nil { // where it is held, its owner wants it where it is
 					continue
 				}
 				newer := store.Newer(slices.DeleteFunc(slices.Clone(packages), func(p *store.Package) bool {
 					return p.State != store.StateOK || slices.ContainsFunc(s.Blocked, func(b fleet.Refused) bool { return b.Package == p.Name })
-				}), s.Package)
+				}), has)
 				if len(newer) == 0 {
 					continue
 				}
-				if fixes := gained(s.Package.Manifest, newer[0].Manifest); len(fixes) > 0 {
-					add(s.where, s.typed(fmt.Sprintf("1bit pkg switch UNIT %s, when it suits; 1bit pkg diff %[2]s %[1]s shows what else changes", newer[0].Name, s.Package.Name)),
-						"it is armed with %s; %s is installed and carries %s", s.Package.Name, newer[0].Name, strings.Join(fixes, ", "))
+				fixes := gained(has.Manifest, newer[0].Manifest)
+				if len(fixes) == 0 {
+					continue
 				}
+				remedy := "1bit pkg switch UNIT " + newer[0].Name
+				if s.Package != nil && s.Package.Path == newer[0].Path {
+					remedy = "1bit pkg restart UNIT"
+				}
+				add(s.where, s.typed(fmt.Sprintf("%s, when it suits; 1bit pkg diff %s %s shows what else changes", remedy, has.Name, newer[0].Name)),
+					"it has %s; %s is installed and carries %s", has.Name, newer[0].Name, strings.Join(fixes, ", "))
 			}
 			return errors.Join(err, perr)
 		},
 	}
+}
+
+// running is the installed package that the service's server runs from, nil where that is not known.
+func (s service) running(packages []*store.Package) *store.Package {
+	if s.Live == nil {
+		return nil
+	}
+	for _, p := range []*fleet.Process{s.Live.Child, s.Live.Main} {
+		if p == nil || p.Package == "" {
+			continue
+		}
+		if i := slices.IndexFunc(packages, func(one *store.Package) bool { return one.Path == p.Path }); i >= 0 {
+			return packages[i]
+		}
+	}
+	return nil
 }
 
 // gained names the fixes that one package carries for sure and another does not say to carry.

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// What looks odd and is as it should be: an instance of a template, services that are stopped on purpose, one that does a
-// thing and ends, one on hold, a soak's.
-func TestHealthy(t *testing.T) {
-	g := newGarden(t)
-	archive, err := g.host.Bring(pack(t, "f00d001", fixed))
+// onlyOdd puts on the clean host what looks odd and is as it should be: an instance of a template, services that are
+// stopped on purpose, one that does a thing and ends, one on hold, a soak's. Nothing of it is told. The host is used up
+// then.
+func onlyOdd(t *testing.T, g *garden) {
+	archive, err := g.host.Bring(pack(t, "f00d002", fixed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.root.ask(t, question{Do: "install", Args: []string{archive}})
-	server := "/opt/1bit/1bit-hrx-f00d001/" + serverPath
+	server := "/opt/1bit/1bit-hrx-f00d002/" + serverPath
 	for name, text := range map[string]string{
 		"big@.service": "[Service]\nUser=ai\nEnvironment=ONEBIT_LLAMA_SERVER=" + server +
 			"\nExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER} --port 18099 --alias %i\nRestart=always\n[Install]\nWantedBy=multi-user.target\n",
 		"off.service": "[Service]\nEnvironment=ONEBIT_LLAMA_SERVER=" + server + "\nExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER} --port 18099\n",
-		"once.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nEnvironment=LD_LIBRARY_PATH=/opt/1bit/1bit-hrx-f00d001/hrx/llama/lib\n" +
+		"once.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nEnvironment=LD_LIBRARY_PATH=/opt/1bit/1bit-hrx-f00d002/hrx/llama/lib\n" +
 			"ExecStart=/bin/true\n",
 	} {
 		g.write("/etc/systemd/system/"+name, text)

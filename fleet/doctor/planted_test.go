@@ -86,6 +86,7 @@ func TestPlanted(t *testing.T) {
 			t.Fatal("what comes after it would be found on a host that is not clean")
 		}
 	}
+	t.Run("what only looks odd", func(t *testing.T) { onlyOdd(t, g.in(t)) })
 }
 
 // cure types in what a check says to do, and wants the check to find nothing then. What is a command stands alone, or
