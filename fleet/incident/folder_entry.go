@@ -36,7 +36,7 @@ func encodeEntry(e systemd.Entry) ([]byte, error) {
 		"_BOOT_ID": e.Boot, "__CURSOR": e.Cursor, "MESSAGE_ID": e.ID, "SYSLOG_IDENTIFIER": e.Identifier, missingField: e.Missing,
 	} {
 		if value != "" {
-			row[name] = value
+			row[name] = bytesOf(value)
 		}
 	}
 	if e.Monotonic > 0 {

@@ -81,6 +81,9 @@ func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
 		return nil, fmt.Errorf("gather evidence about %s: %w", g.e.Unit, g.unknown)
 	}
 	g.window()
+	if boot := g.e.HostNow.Boot; g.e.Ended != nil && boot.After(*g.e.Ended) {
+		g.miss("the host as it was: it was started again at %s, after the end; kernel, parameters and memory are those of now", utc(boot))
+	}
 	g.kernel(ctx)
 	g.packages(ctx)
 	g.gpus(ctx)
