@@ -150,7 +150,9 @@ func TestGatherAfterABoot(t *testing.T) {
 	s := &stageHost{inspection: &fleet.Inspection{Service: fleet.Service{Unit: stageUnit}}}
 	s.life("a", stageNow.Add(-3*time.Hour), stageNow.Add(-2*time.Hour), "abort")
 	for boot, want := range map[time.Time]int{stageNow.Add(-time.Hour): 1, stageNow.Add(-4 * time.Hour): 0} {
-		e := s.gather(t, func(o *GatherOptions) { putFile(t, filepath.Join(o.Root, "proc/stat"), fmt.Sprintf("cpu 1 2\nbtime %d\n", boot.Unix())) })
+		e := s.gather(t, func(o *GatherOptions) {
+			putFile(t, filepath.Join(o.Root, "proc/stat"), fmt.Sprintf("cpu 1 2\nbtime %d\n", boot.Unix()))
+		})
 		if n := strings.Count(strings.Join(e.Missing, "\n"), "those of now"); n != want || !e.HostNow.Boot.Equal(boot) {
 			t.Errorf("boot %v: %q", boot, e.Missing)
 		}
