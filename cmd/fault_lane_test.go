@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -281,10 +283,25 @@ func (k kept) dropIns(l *lane) kept {
 	return out
 }
 
-// restore puts kept files back and has them loaded.
+var numbers = regexp.MustCompile("[0-9]+")
+
+// kind tells what the files say but for numbers: times, processes and random names.
+func (k kept) kind() string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(k)) {
+		fmt.Fprintf(&b, "%s %s\n", path, k[path])
+	}
+	return numbers.ReplaceAllString(b.String(), "0")
+}
+
+// restore puts kept files back and has them loaded. What lies there is what is loaded.
 func (l *lane) restore(k kept) {
 	l.Helper()
-	for path := range l.keep() {
+	now := l.keep()
+	if maps.Equal(now, k) {
+		return
+	}
+	for path := range now {
 		if _, ok := k[path]; !ok && path != l.state() {
 			if err := os.RemoveAll(path); err != nil {
 				l.Fatal(err)

@@ -334,7 +334,7 @@ func (l *lane) walk(a faultAct) {
 			return kept%4 != 1 && (strings.HasPrefix(p.where, "ENOSPC") || strings.HasPrefix(p.where, "SIGKILL"))
 		})
 	}
-	count := map[string]int{}
+	count, seen := map[string]int{}, map[string]bool{}
 	for _, p := range all {
 		kind, _, _ := strings.Cut(p.where, " at ")
 		count[kind]++
@@ -343,7 +343,7 @@ func (l *lane) walk(a faultAct) {
 		if !r.Fired {
 			missed++
 		}
-		l.judge(a, p, r, text, before, args)
+		l.judge(a, p, r, text, before, args, seen)
 		if l.Failed() {
 			l.Logf("%s: it ended with %d: %s", p.where, r.Exit, text)
 			return
@@ -359,8 +359,9 @@ func (l *lane) walk(a faultAct) {
 	l.Logf("%d points (%s), %d not reached", len(all), strings.Join(kinds, ", "), missed)
 }
 
-// judge looks at what a disturbed act left.
-func (l *lane) judge(a faultAct, p faultPoint, r faultrun.Result, text string, before kept, args []string) {
+// judge looks at what a disturbed act left. What was seen before, as the files that the next command has put to rights,
+// is not gone on from once more.
+func (l *lane) judge(a faultAct, p faultPoint, r faultrun.Result, text string, before kept, args []string, seen map[string]bool) {
 	l.Helper()
 	untouched := maps.Equal(l.keep(), before)
 	st := l.status(p.where)
@@ -381,9 +382,11 @@ func (l *lane) judge(a faultAct, p faultPoint, r faultrun.Result, text string, b
 	if a.check != nil {
 		a.check(l, p.where, st, a.from != a.to && now == a.to)
 	}
-	if untouched || l.Failed() {
+	left := fmt.Sprint(st.armed(), " ", r.Exit, "\n", l.keep().kind())
+	if untouched || l.Failed() || seen[left] {
 		return
 	}
+	seen[left] = true
 	if now != "ddddddd" {
 		if got := l.startable(p.where); got != st.armed() {
 			l.Errorf("%s: status says %s, the process was started from %s", p.where, st.armed(), got)
