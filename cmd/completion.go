@@ -2,6 +2,10 @@ package cmd
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,6 +92,21 @@ func (a *app) completeUnitThenPackage(cmd *cobra.Command, args []string, typed s
 		return a.completePackages(cmd, args, typed)
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeIncidents knows the folders of this host's incidents; a file, or another folder, will do too.
+func (a *app) completeIncidents(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var folders []string
+	if len(args) == 0 && a.setUp(cmd, nil) == nil {
+		if entries, err := os.ReadDir(a.incidentsDir()); err == nil {
+			for _, e := range slices.Backward(entries) { // their names begin with the time
+				if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+					folders = append(folders, filepath.Join(a.incidentsDir(), e.Name()))
+				}
+			}
+		}
+	}
+	return folders, cobra.ShellCompDirectiveDefault
 }
 
 // completePlans knows the plans that come with the program; a file will do too.

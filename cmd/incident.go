@@ -46,7 +46,7 @@ on alone: a time (2026-10-23T07:40:00Z, "2026-10-23 07:40", 07:40), a day, or a 
 	f.StringVar(&opts.out, "out", "", "folder to write, which must not be there (default below the state folder)")
 	f.StringVar(&opts.from, "from", "", "make the report of this incident's folder again")
 	_ = c.MarkFlagDirname("out")
-	_ = c.MarkFlagDirname("from")
+	_ = c.RegisterFlagCompletionFunc("from", a.completeIncidents)
 	c.AddCommand(newIncidentListCommand(a), newIncidentWatchCommand(a), newIncidentRecheckCommand(a))
 	return c
 }

@@ -38,7 +38,7 @@ made too. Each choice and its reason stands in the plan.
 Secrets that the incident masks are not in the plan: what may have to be added is said.
 --model names the model's file where it is not where the incident had it.`,
 		Example: "  1bit incident recheck ~/.local/state/1bit/incidents/20261023T104518Z-1bit-canonical.service --package 4f2c1aa --detach",
-		Args:    between(1, 1),
+		Args:    between(1, 1), ValidArgsFunction: a.completeIncidents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runIncidentRecheck(cmd.Context(), args[0], opts)
 		},
