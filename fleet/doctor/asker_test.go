@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/engine/claim"
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/fleet/doctor"
@@ -25,9 +26,20 @@ import (
 // question a line. So the doctor runs where a user would run it, and the test that plants the problems stays outside.
 const insideVariable = "ONEBIT_DOCTOR_INSIDE"
 
+// guardWord makes it the guard of a claim.
+const guardWord = "claim-guard"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(insideVariable) != "" {
 		if err := answer(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 2 && os.Args[1] == guardWord {
+		scope := func(string) (engine.Cage, bool) { return nil, false }
+		if err := claim.Guard(os.Stdin, os.Args[2:], scope, time.Now); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -25,37 +25,49 @@ func gpuFault() Check {
 		Reason: "A GPU that was reset or faulted since the boot has ended the work of every process on it, and may do so again until the next boot.",
 		Remedy: "See what was at work then with journalctl -k -b -g amdgpu and 1bit incident UNIT, and reboot before the next soak: a verdict after a fault is worth little.",
 		find: func(ctx context.Context, l *look, add adder) error {
-			type place struct{ device, kind string }
-			faults, last := map[place]int{}, map[place]gpu.Event{}
+			faults := map[string][]gpu.Event{} // by device
 			var reader gpu.KernelReader
 			take := func(events []gpu.Event) {
 				for _, e := range events {
 					if e.Fault {
-						at := place{e.Device, e.Kind}
-						faults[at]++
-						last[at] = e
+						faults[e.Device] = append(faults[e.Device], e)
 					}
 				}
 			}
 			err := l.kernelLog(ctx, &reader, take)
 			take(reader.Flush())
-			for _, at := range slices.SortedFunc(maps.Keys(faults), func(a, b place) int {
-				return cmp.Or(strings.Compare(a.device, b.device), strings.Compare(a.kind, b.kind))
-			}) {
-				e, times := last[at], "once"
-				if faults[at] > 1 {
-					times = fmt.Sprintf("%d times", faults[at])
-				}
-				who := ""
-				if e.Process != "" {
-					who = fmt.Sprintf(" (the last one blames %s, process %d)", e.Process, e.PID)
-				}
-				first, _, _ := strings.Cut(e.Text, "\n")
-				add(cmp.Or(at.device, "the GPU"), "", "%s %s since the boot%s: %s", at.kind, times, who, strings.TrimSpace(first))
+			for _, device := range slices.Sorted(maps.Keys(faults)) {
+				add(cmp.Or(device, "the GPU"), "", "%s", faultText(faults[device]))
 			}
 			return err
 		},
 	}
+}
+
+// faultText tells the faults of a device: how often of which kind, and the first line of the last one.
+func faultText(events []gpu.Event) string {
+	var kinds []string
+	times := map[string]int{}
+	for _, e := range events {
+		if times[e.Kind]++; times[e.Kind] == 1 {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	for i, kind := range kinds {
+		if n := times[kind]; n > 1 {
+			kinds[i] = fmt.Sprintf("%s %d times", kind, n)
+		}
+	}
+	last := events[len(events)-1]
+	text := strings.Join(kinds, ", ") + " since the boot"
+	if last.Process != "" {
+		text += fmt.Sprintf(", the last one by %s", last.Process)
+		if last.PID != 0 {
+			text += fmt.Sprintf(" (process %d)", last.PID)
+		}
+	}
+	line, _, _ := strings.Cut(last.Text, "\n")
+	return text + ": " + strings.TrimSpace(line)
 }
 
 // kernelLog reads the kernel's log since the boot: from the journal, which keeps all of it, or from what the kernel
@@ -72,6 +84,7 @@ func (l *look) kernelLog(ctx context.Context, reader *gpu.KernelReader, take fun
 		if jerr == nil && lines > 0 {
 			return nil
 		}
+		jerr = cmp.Or(jerr, errors.New("the journal has no line of the kernel"))
 	}
 	kmsg, err := os.OpenFile(l.path("dev/kmsg"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // found collects what a check adds.
 func found(out *[]Finding) adder {
 	return func(where, remedy, what string, args ...any) {
-		*out = append(*out, Finding{Where: where, What: what, Remedy: remedy})
+		*out = append(*out, Finding{Where: where, What: fmt.Sprintf(what, args...), Remedy: remedy})
 	}
 }
 

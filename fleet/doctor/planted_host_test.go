@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -12,6 +13,12 @@ func hostPlants() []plant {
 	return []plant{
 		{name: "no linger", cure: true, check: "linger", where: "account ai", what: unit, plant: func(g *garden, _ *question) {
 			g.remove("/var/lib/systemd/linger/" + g.host.User)
+		}},
+		{name: "no user manager", cure: true, check: "bus", where: "user manager of ai", what: "no user manager", plant: func(g *garden, _ *question) {
+			manager := fmt.Sprintf("user@%d.service", g.host.UID)
+			g.restarts = true
+			g.later(func() { g.asRoot("systemctl", "start", manager) })
+			g.asRoot("systemctl", "stop", manager)
 		}},
 		{name: "the runtime folder of another account", check: "bus", where: "XDG_RUNTIME_DIR", what: "uid 0", plant: func(_ *garden, q *question) {
 			q.RuntimeDir = "/run/user"
@@ -99,7 +106,7 @@ func hostPlants() []plant {
 			g.restart()
 			q.Root = g.recorded(map[string]string{"sys/kernel/mm/ksm/run": "1\n", "proc/sys/vm/compaction_proactiveness": "20\n"})
 		}},
-		{name: "a fault of the GPU", check: "gpu-fault", where: "0000:0b:00.0", what: "page-fault once since the boot", plant: func(g *garden, q *question) {
+		{name: "a fault of the GPU", check: "gpu-fault", where: "0000:0b:00.0", what: "page-fault since the boot, the last one by llama-server (process 5100)", plant: func(g *garden, q *question) {
 			q.Root = g.recorded(map[string]string{"dev/kmsg": "3,1201,300100000,-;amdgpu 0000:0b:00.0: amdgpu: [gfxhub0] retry page fault (src_id:0 ring:0 vmid:5 pasid:32772, for process llama-server pid 5100 thread llama-server pid 5100)\n"})
 		}},
 		{name: "a lock that cannot be made", cure: true, check: "claim-lock", where: "/etc/gpu.lock", what: "cannot be used", plant: func(g *garden, q *question) {

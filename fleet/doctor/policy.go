@@ -43,7 +43,7 @@ func policy(l *look) []string {
 		out = append(out, "The services are the system's: only root may write their units and the policy, so that this separates accounts, and not only habits.")
 		out = append(out, l.polkit())
 	} else {
-		out = append(out, fmt.Sprintf("The services run as %s, and so may whoever asks: the policy guards against accident. It does not protect from a program of this account, which can "+
+		out = append(out, fmt.Sprintf("The services run as %s, and so does who acts on them: the policy guards against accident, and not against malice. It does not protect from a program of this account, which can "+
 			"write the units and the policy file itself and call systemctl --user; an agent that is to install, soak and propose without being able to restart needs an account of its own.", l.User))
 	}
 	out = append(out, l.rootly()...)
