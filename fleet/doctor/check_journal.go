@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -24,7 +27,7 @@ func journal() Check {
 			if _, err := os.Stat(l.path("run/systemd/system")); err != nil {
 				return errors.New("this machine was not booted with systemd, and keeps no journal")
 			}
-			return errors.Join(l.journalStorage(add), l.suppressed(ctx, add))
+			return errors.Join(l.journalStorage(add), l.journalOfUser(add), l.suppressed(ctx, add))
 		},
 	}
 }
@@ -99,6 +102,30 @@ func (l *look) journaldFiles() ([]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// lowestUser is the first uid whose processes have a journal of their own, as SYS_UID_MAX has it nearly everywhere; what
+// those of lower ones write is in the system's.
+const lowestUser = 1000
+
+// journalOfUser looks whether an account may read what its own services write. Its own journal is made with its first
+// message, with a list of access rights that gives it to the account.
+func (l *look) journalOfUser(add adder) error {
+	if l.UID == 0 || len(l.Hosts) == 0 || l.Hosts[0].Scope == systemd.ScopeSystem {
+		return nil
+	}
+	name := fmt.Sprintf("user-%d.journal", l.UID)
+	if l.UID < lowestUser {
+		name = "system.journal"
+	}
+	path := l.path("var/log/journal", procfs.FirstLine(l.path("etc/machine-id")), name)
+	switch err := unix.Access(path, unix.R_OK); {
+	case errors.Is(err, unix.EACCES):
+		add(path, "from the next login on it may, with: sudo usermod -aG systemd-journal "+l.User, "%s may not read it, and its services write into it", l.User)
+	case err != nil && !errors.Is(err, unix.ENOENT): // none is there before the first message
+		return fmt.Errorf("whether %s may read the journal of its services: %w", l.User, err)
+	}
+	return nil
 }
 
 // suppressed looks whether journald dropped messages of our services since the boot. What it says of that is in the

@@ -28,7 +28,7 @@ func openToOthers() Check {
 			if h.Scope == systemd.ScopeSystem && l.UID != 0 {
 				return nil // what belongs to root is root's to look at
 			}
-			accounts, _, err := l.accounts()
+			accounts, groups, err := l.accounts()
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func openToOthers() Check {
 				if path == "" {
 					continue
 				}
-				unseen = append(unseen, l.openPath(nearest(path), accounts, seen, add))
+				unseen = append(unseen, l.openPath(nearest(path), accounts, groups, seen, add))
 			}
 			return errors.Join(unseen...)
 		},
@@ -52,14 +52,18 @@ func openToOthers() Check {
 }
 
 // openPath looks at a path and every folder above it. What was looked at is in seen.
-func (l *look) openPath(path string, accounts []account, seen map[string]bool, add adder) error {
+func (l *look) openPath(path string, accounts []account, groups map[string]int, seen map[string]bool, add adder) error {
 	for ; !seen[path]; path = filepath.Dir(path) {
 		seen[path] = true
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("who may write %s: %w", path, err)
 		}
-		switch who := l.othersIn(info, accounts); {
+		who := l.othersIn(info, accounts)
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case who == "" && ok && info.Mode()&0o020 != 0 && nameOfGroup(groups, int(stat.Gid)) == "":
+			return fmt.Errorf("who may write %s: the group %d is not in /etc/group", path, stat.Gid)
 		case who == "":
 		case strings.HasPrefix(who, "the account"):
 			add(path, fmt.Sprintf("sudo chown %s %s", l.User, path), "%s may write it: it is the owner", who)

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/1bit-systems/pkg/packager"
@@ -30,6 +31,17 @@ func hostPlants() []plant {
 		{name: "no journal", cure: true, check: "journal", where: "journald.conf:", what: "keeps nothing", root: true, plant: func(g *garden, _ *question) {
 			g.add("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n")
 			g.keep("/etc/systemd/journald.conf.d/zz-persistent.conf")
+		}},
+		{name: "a journal that its user may not read", check: "journal", where: "user-", what: "its services write into it", plant: func(g *garden, _ *question) {
+			pattern := fmt.Sprintf("/var/log/journal/*/user-%d.journal", g.host.UID)
+			var files []string
+			g.eventually("the user has a journal", func() bool {
+				files, _ = filepath.Glob(g.host.Outside(pattern))
+				return len(files) > 0
+			})
+			for _, path := range files {
+				g.chmod("/"+strings.TrimPrefix(path, g.host.Outside("/")), 0o600)
+			}
 		}},
 		{name: "packages that may not run", cure: true, check: "store-place", where: ".local/share", what: "noexec", plant: func(g *garden, _ *question) {
 			g.remount(g.data, "noexec")
