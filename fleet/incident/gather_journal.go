@@ -45,21 +45,6 @@ func told() []string {
 	return append(trackedIDs(), systemd.IDUnitSucceeded, systemd.IDResources, systemd.IDSpawnFailed)
 }
 
-// ends tells whether an entry says that the unit ended badly.
-func ends(e systemd.Entry) bool {
-	switch e.ID {
-	case systemd.IDProcessExited:
-		return e.Fields["EXIT_CODE"] != "exited" || e.Fields["EXIT_STATUS"] != "0"
-	case systemd.IDFailureResult, systemd.IDOOM, systemd.IDOOMD, systemd.IDCoredump, systemd.IDSpawnFailed, systemd.IDUnitStartFailed:
-		return true
-	}
-	return false
-}
-
-func starts(e systemd.Entry) bool {
-	return e.ID == systemd.IDUnitStarting || e.ID == systemd.IDUnitStarted
-}
-
 // journal reads the log: what systemd tells of the unit, the beginning of the run that ended, and what was written
 // around the end.
 func (g *gatherer) journal(ctx context.Context) {
@@ -106,12 +91,8 @@ func (g *gatherer) recent(ctx context.Context, kept map[string]systemd.Entry) er
 	if err := g.near(ctx, kept, g.o.Until, g.o.Until, limit); err != nil {
 		return err
 	}
-	so := Analyse(&Evidence{Unit: g.e.Unit, Scope: g.e.Scope, State: g.e.State, Entries: inOrder(kept), Kept: g.e.Kept})
-	if d := so.Ending; d != nil && d.At.After(limit) {
-		g.end = end{first: d.At, last: d.At, invocation: d.Invocation}
-		if d.StartedAt != nil {
-			g.end.started = *d.StartedAt
-		}
+	if x := g.findEnd(inOrder(kept)); x.last.After(g.end.last) {
+		g.end = x
 	}
 	return nil
 }
@@ -143,7 +124,7 @@ func (g *gatherer) told(ctx context.Context, kept map[string]systemd.Entry) erro
 		if _, err := g.read(ctx, q, tell.add); err != nil {
 			return err
 		}
-		g.e.Since, g.end = since, findEnd(tell.entries(), g.o.Since)
+		g.e.Since, g.end = since, g.findEnd(tell.entries())
 		if enough := !g.end.started.IsZero() || g.end.last.IsZero() && !g.o.Since.IsZero() && since.Before(g.o.Since); enough {
 			break
 		}
@@ -155,35 +136,53 @@ func (g *gatherer) told(ctx context.Context, kept map[string]systemd.Entry) erro
 	return nil
 }
 
-// findEnd finds the last event among what systemd tells. A stop that ends by the signal that it sends counts here too:
-// whether an end is a bad one is judged later, with all that is known.
-func findEnd(entries []systemd.Entry, since time.Time) end {
-	var x end
-	first := -1
-	for i, e := range slices.Backward(entries) {
-		if !ends(e) || e.At.Before(since) {
-			continue
-		}
-		if x.last.IsZero() {
-			x.last, x.first, first = e.At, e.At, i
-		}
-		if x.first.Sub(e.At) > burst || x.last.Sub(e.At) > longestTime {
-			break
-		}
-		x.first, x.invocation, first = e.At, e.Invocation, i
+// findEnd finds the last event among entries: the ends that Analyse takes for bad ones, and processes that were killed or
+// dumped core under a main process that went on.
+func (g *gatherer) findEnd(entries []systemd.Entry) end {
+	so := Analyse(&Evidence{Unit: g.e.Unit, Scope: g.e.Scope, Entries: entries, Kept: g.e.Kept})
+	endings := so.Others
+	if so.Ending != nil {
+		endings = append(endings, *so.Ending)
 	}
-	if first < 0 {
-		return end{}
+	var all []end
+	started := map[string]time.Time{}
+	for _, d := range endings {
+		if d.Stopping && !crashes(d.Signal) {
+			continue // someone asked for it
+		}
+		x := end{first: d.At, last: d.At, invocation: d.Invocation}
+		if d.ExitedAt != nil {
+			x.last = *d.ExitedAt
+		}
+		if d.StartedAt != nil {
+			x.started, started[d.Invocation] = *d.StartedAt, *d.StartedAt
+		}
+		all = append(all, x)
 	}
-	for _, e := range slices.Backward(entries[:first]) {
-		same := x.invocation == "" || e.Invocation == "" || e.Invocation == x.invocation
-		if x.started.IsZero() && starts(e) && same || e.ID == systemd.IDUnitStarting && same && x.started.Sub(e.At) < time.Hour {
-			x.started = e.At
-		} else if !x.started.IsZero() || !same && starts(e) {
-			break // of the run before
+	for _, e := range entries {
+		if e.ID == systemd.IDOOM || e.ID == systemd.IDOOMD || e.ID == systemd.IDCoredump {
+			all = append(all, end{first: e.At, last: e.At, invocation: e.Invocation, started: started[e.Invocation]})
 		}
 	}
-	return x
+	slices.SortStableFunc(all, func(a, b end) int { return a.first.Compare(b.first) })
+	var event end
+	for _, x := range slices.Backward(all) {
+		switch {
+		case x.first.Before(g.o.Since):
+		case event.last.IsZero():
+			event = x
+		case event.first.Sub(x.first) <= burst && event.last.Sub(x.first) <= longestTime:
+			last := event.last
+			event = x
+			event.last = later(last, x.last)
+		}
+	}
+	return event
+}
+
+// crashes tells of a signal that nobody stops a service with.
+func crashes(signal string) bool {
+	return slices.Contains([]string{"SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS"}, signal)
 }
 
 // head reads the beginning of the run that ended: what the server said of itself when it loaded.

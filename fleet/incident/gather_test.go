@@ -189,6 +189,26 @@ func TestGatherBurst(t *testing.T) {
 	}
 }
 
+// A stop that someone asked for, with a status that systemd takes for a failure, hides no death before it.
+func TestGatherPassesOverStops(t *testing.T) {
+	s := &stageHost{inspection: &fleet.Inspection{Service: fleet.Service{Unit: stageUnit}}}
+	death, stop := stageNow.Add(-5*time.Hour), stageNow.Add(-time.Minute)
+	s.life("a", death.Add(-time.Hour), death, "the abort")
+	s.say(death.Add(time.Second), "b", systemd.IDUnitStarting, "Starting", "JOB_TYPE", "start")
+	s.say(death.Add(time.Second), "b", systemd.IDUnitStarted, "Started", "JOB_RESULT", "done")
+	s.say(stop.Add(-time.Second), "b", systemd.IDUnitStopping, "Stopping", "JOB_TYPE", "restart")
+	s.say(stop, "b", systemd.IDProcessExited, "llm.service: Main process exited, code=exited, status=143/n/a", "EXIT_CODE", "exited", "EXIT_STATUS", "143")
+	s.say(stop, "b", systemd.IDFailureResult, "llm.service: Failed with result 'exit-code'.", "UNIT_RESULT", "exit-code")
+	s.say(stop, "b", systemd.IDUnitStopped, "Stopped")
+	e := s.gather(t, nil)
+	if e.Ended == nil || !e.Ended.Equal(death) || !slices.Contains(messages(e), "the abort") {
+		t.Errorf("ended %v, %q", e.Ended, messages(e))
+	}
+	if r := Analyse(e); r.Ending == nil || r.Ending.Signal != "SIGSEGV" {
+		t.Errorf("%+v", r.Ending)
+	}
+}
+
 // A journal that cannot be read leaves what the manager tells; without either there is nothing to tell.
 func TestGatherWithoutAJournal(t *testing.T) {
 	exited := stageNow.Add(-time.Minute)
