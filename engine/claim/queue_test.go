@@ -123,7 +123,15 @@ func TestTurns(t *testing.T) {
 	if err != nil || !lock.first(ticket) || len(lock.names()) != 1 {
 		t.Errorf("%v, queue %v", err, lock.names())
 	}
+	second, err := lock.enter(t.Context(), Record{Label: "after the last", PID: os.Getpid()})
+	if err != nil || lock.first(second) || !lock.first(ticket) {
+		t.Errorf("%v, queue %v: who came last is first", err, lock.names())
+	}
 	lock.leave(ticket)
+	if !lock.first(second) {
+		t.Errorf("nobody is first in %v", lock.names())
+	}
+	lock.leave(second)
 	if list := lock.names(); len(list) > 0 {
 		t.Errorf("left in the queue: %v", list)
 	}
