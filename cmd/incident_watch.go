@@ -75,6 +75,7 @@ func (a *app) runIncidentWatch(ctx context.Context) error {
 		o.Sources = append(o.Sources, source)
 	}
 	lines := json.NewEncoder(a.stdout)
+	const waiting = "watching for bad ends"
 	o.Written = func(dir string, ends int, r *incident.Report) {
 		if a.json() {
 			_ = lines.Encode(watchedIncident{r.Unit, r.Event, r.Title, r.Signature, ends, dir}) // a reader that has gone ends the watch by SIGPIPE
@@ -84,12 +85,12 @@ func (a *app) runIncidentWatch(ctx context.Context) error {
 		if ends > 1 {
 			more = fmt.Sprintf(" (%d ends)", ends)
 		}
+		a.line.Clear()
 		fmt.Fprintf(a.stdout, "%s%s: %s\n", ui.Clean(r.Title), more, dir)
+		a.line.Say(waiting)
 	}
-	if !a.json() {
-		a.line.Say("watching for bad ends")
-		defer a.line.Clear()
-	}
+	a.line.Say(waiting)
+	defer a.line.Clear()
 	return incident.Watch(ctx, o)
 }
 
