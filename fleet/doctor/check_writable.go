@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -29,40 +30,36 @@ func writable() Check {
 			}
 			var unseen []error
 			for _, dir := range []string{h.Store.Dir, h.StateDir, h.UnitDir} {
-				unseen = append(unseen, l.mayWrite(dir, add))
+				unseen = append(unseen, l.mayWrite(nearest(dir), add))
 			}
-			staging := filepath.Join(h.Store.Dir, ".1bit-staging")
-			if _, err := os.Lstat(staging); err == nil {
-				unseen = append(unseen, l.mayWrite(staging, add))
+			inside := []string{filepath.Join(h.Store.Dir, ".1bit-staging")}
+			entries, err := os.ReadDir(h.StateDir)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) { // which is told of the folder
+				unseen = append(unseen, err)
+			}
+			for _, e := range entries {
+				inside = append(inside, filepath.Join(h.StateDir, e.Name()))
+			}
+			for _, path := range inside {
+				unseen = append(unseen, l.mayWrite(path, add))
 			}
 			return errors.Join(unseen...)
 		},
 	}
 }
 
-// mayWrite looks at a folder that commands write in and, of one that is ours alone, at the files in it.
-func (l *look) mayWrite(dir string, add adder) error {
-	at := nearest(dir)
-	remedy := fmt.Sprintf("sudo chown -R %s %s", l.User, at)
-	switch err := unix.Access(at, unix.W_OK|unix.X_OK); {
+// mayWrite looks at one folder or file. One that is not there is made when it is needed.
+func (l *look) mayWrite(path string, add adder) error {
+	mode := uint32(unix.W_OK)
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		mode |= unix.X_OK
+	}
+	switch err := unix.Access(path, mode); {
 	case errors.Is(err, unix.EACCES):
-		add(at, remedy, "%s may not write there%s", l.User, ownedBy(at))
-		return nil
-	case err != nil && !errors.Is(err, unix.EROFS): // a read-only file system is told as one
-		return fmt.Errorf("whether %s may write in %s: %w", l.User, at, err)
-	}
-	if filepath.Base(dir) != "1bit" || at != dir {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if errors.Is(unix.Access(path, unix.W_OK), unix.EACCES) && (e.IsDir() || e.Type().IsRegular()) {
-			add(path, remedy, "%s may not write it%s", l.User, ownedBy(path))
-		}
+		add(path, fmt.Sprintf("sudo chown -R %s %s", l.User, path), "%s may not write there%s", l.User, ownedBy(path))
+	case err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EROFS): // a read-only file system is told as one
+		return fmt.Errorf("whether %s may write %s: %w", l.User, path, err)
 	}
 	return nil
 }
