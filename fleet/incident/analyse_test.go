@@ -113,9 +113,10 @@ func TestEndings(t *testing.T) {
 				10:00:05.1 systemd llm.service: Failed with result 'core-dump'.
 				10:00:15.1 systemd llm.service: Scheduled restart job, restart counter is at 3.
 				== b
-				10:00:15.2 systemd Started llm.service - a model.`,
+				10:00:15.2 systemd Started llm.service - a model.
+				10:00:16.0 1bit[50] 0.00.156.670 I srv  llama_server: listening on http://127.0.0.1:41047`,
 			want: &wanted{at: "10:00:05.1", code: "dumped", signal: "SIGSEGV", result: "core-dump", cause: "a crash (SIGSEGV)", signature: "sigsegv ggml_compute_forward", status: -1, counter: 3},
-			text: []string{"dumped by SIGSEGV", "`ggml_compute_forward <- server_queue::start_loop`", "restart counter 3"},
+			text: []string{"dumped by SIGSEGV", "`ggml_compute_forward <- server_queue::start_loop`", "restart counter 3", "ready 10:00:16"},
 		},
 		"a guard of the first version, and SIGABRT": {
 			journal: "== a" + serverStart + `
@@ -320,6 +321,26 @@ func TestEndings(t *testing.T) {
 				10:00:05.0 1bit[20] 0.04.900.000 E common_sampler_sample: HRX returned NaN logits: count=9 of 9, index range [0..8], contiguous=yes, continuing=yes (engine#315)
 				10:00:06.0 1bit[20] 0.05.900.000 I slot      release: id  1 | task 0 | stop processing: n_tokens = 20, truncated = 0`,
 			text: []string{"has not ended badly, but its NaN guard spoke 1 time", "NaN in all 9 logits on a never-used slot (slot 1, task 0)"},
+		},
+		"a crash after a prompt that holds a stack": {
+			journal: "== a" + serverStart + `
+				10:00:04.0 1bit[20] /src/ggml.c:99: GGML_ASSERT(a == b) failed
+				10:00:04.0 1bit[20] #0  0x00007f8b in evil () from /x
+				10:00:04.5 1bit[20] 0.04.400.000 I slot      release: id  1 | task 0 | stop processing: n_tokens = 20, truncated = 0
+				10:00:05.1 systemd llm.service: Main process exited, code=killed, status=11/SEGV
+				10:00:05.1 systemd llm.service: Failed with result 'signal'.`,
+			want: &wanted{at: "10:00:05.1", code: "killed", signal: "SIGSEGV", result: "signal", cause: "a crash (SIGSEGV)", signature: "sigsegv", status: -1, counter: -1},
+			text: []string{"there is no backtrace in the log"},
+		},
+		"a model that is not there": {
+			journal: `== a
+				10:00:00.0 systemd Started llm.service - a model.
+				10:00:00.1 1bit[20] 0.00.100.000 E gguf_init_from_file: failed to open GGUF file '/m.gguf' (No such file or directory)
+				10:00:00.1 1bit[20] 0.00.100.100 E srv  llama_server: exiting due to model loading error
+				10:00:00.2 systemd llm.service: Main process exited, code=exited, status=1/FAILURE
+				10:00:00.2 systemd llm.service: Failed with result 'exit-code'.`,
+			want: &wanted{at: "10:00:00.2", code: "exited", result: "exit-code", status: 1, counter: -1, signature: "exit-1", cause: "exit status 1"},
+			text: []string{"# llm.service: ended with exit status 1\n", "1 of the last in its log:** `0.00.100.000 E gguf_init_from_file: failed to open", "2 of the last in its log:**"},
 		},
 		"lines after the end, and of the run before among the next": {
 			journal: "== a" + serverStart + `
