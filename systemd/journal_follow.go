@@ -46,10 +46,10 @@ func (j journal) follow(ctx context.Context, q JournalQuery, f func(Entry) error
 			return stop
 		})
 		switch {
+		case ctx.Err() != nil && (stop == nil || errors.Is(stop, ctx.Err())):
+			return nil
 		case stop != nil:
 			return stop
-		case ctx.Err() != nil:
-			return nil
 		case errors.Is(err, ErrNoJournal):
 			return err
 		}
