@@ -69,9 +69,9 @@ func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
 		o.Until = o.Now
 	}
 	g := &gatherer{o: o, e: &Evidence{
-		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now,
+		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now, NotBefore: o.Since,
 	}}
-	g.host()
+	g.host(ctx)
 	g.unit(ctx)
 	g.journal(ctx)
 	if err := ctx.Err(); err != nil {

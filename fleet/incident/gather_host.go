@@ -34,7 +34,7 @@ const (
 )
 
 // host reads /proc and /sys, and asks for the GPUs.
-func (g *gatherer) host() {
+func (g *gatherer) host(ctx context.Context) {
 	s := HostState{
 		At: g.o.Now, Kernel: procfs.FirstLine(g.path("proc/sys/kernel/osrelease")), Command: procfs.FirstLine(g.path("proc/cmdline")),
 		Load: procfs.FirstLine(g.path("proc/loadavg")), Parameters: map[string]string{},
@@ -58,7 +58,7 @@ func (g *gatherer) host() {
 	}
 	g.e.Host, g.e.Zone = procfs.FirstLine(g.path("proc/sys/kernel/hostname")), zone(g.o.Root)
 	var err error
-	if g.e.Devices, err = g.o.Sensors.Devices(context.Background()); err != nil {
+	if g.e.Devices, err = g.o.Sensors.Devices(ctx); err != nil {
 		g.miss("numbers of the NVIDIA devices: %v", err)
 	}
 	for _, d := range g.e.Devices {

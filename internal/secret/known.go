@@ -12,9 +12,10 @@ type Known []string
 // shortest is the length in bytes below which a value would be found in much that is not it.
 const shortest = 6
 
-// Add takes in the value of a variable or an option, if it is a secret.
+// Add takes in the value of a variable or an option, if it is a secret. A path is none by itself, and part of others.
 func (k *Known) Add(name, value string) {
-	if Named(name) && !harmless(name, value) && len(value) >= shortest && !slices.Contains(*k, value) {
+	path := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~/") || strings.HasPrefix(value, "./")
+	if Named(name) && !path && !harmless(name, value) && len(value) >= shortest && !slices.Contains(*k, value) {
 		*k = append(*k, value)
 		slices.SortFunc(*k, func(a, b string) int { return len(b) - len(a) }) // one may hold another
 	}

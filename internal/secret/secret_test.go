@@ -41,6 +41,11 @@ func TestText(t *testing.T) {
 		{"prompt eval time = 210.74 ms / 175 tokens (830.42 tok/s)", "same"},
 		{"HRX returned NaN logits: count=151936 of 151936, index range [0..151935], contiguous=yes, continuing=no", "same"},
 		{"llama_model_loader: - kv 20: tokenizer.ggml.model str = gpt2", "same"},
+		{"print_info: EOG token        = 151643 '<|endoftext|>'", "same"},
+		{"slot update_slots: id  0 | task 0 | new prompt, n_ctx_slot = 4096, n_keep = 0, task.n_tokens = 175", "same"},
+		{"llama_kv_cache: size =  448.00 MiB (  4096 cells,  28 layers,  4/1 seqs), K (f16):  224.00 MiB", "same"},
+		{"srv  log_server_r: request: POST /v1/chat/completions 127.0.0.1 200", "same"},
+		{"llm.service: Main process exited, code=exited, status=1/FAILURE", "same"},
 		{"--max-tokens 32 --cache-type-k f16", "same"},
 		{"http://127.0.0.1:8080/v1", "same"},
 		{"", "same"},
@@ -92,7 +97,8 @@ func TestKnown(t *testing.T) {
 	k.Add("OTHER_KEY", "swordfish-and-more")
 	k.Add("SHORT_KEY", "abc")
 	k.Add("MODEL", "something")
-	if got, want := k.Text("abc something swordfish-and-more, swordfish"), "abc something (masked), (masked)"; got != want {
+	k.Add("TOKEN_HOME", "/home/ai")
+	if got, want := k.Text("abc something /home/ai/x swordfish-and-more, swordfish"), "abc something /home/ai/x (masked), (masked)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
