@@ -179,13 +179,14 @@ func (r *running) wait(ctx context.Context) error {
 	if r.o.Wait < 0 {
 		return fmt.Errorf("%w: %s", ErrBusy, r.holder())
 	}
-	if err := r.queue(ctx); err != nil {
-		if errors.Is(err, ErrBusy) {
-			err = fmt.Errorf("%w: %s", err, r.holder())
-		}
-		return err
+	err = r.queue(ctx)
+	switch {
+	case errors.Is(err, ErrBusy):
+		return fmt.Errorf("%w: %s", err, r.holder())
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("wait for the claim lock: %w", err)
 	}
-	return nil
+	return err
 }
 
 // nobodyWaits tells whether it is our turn without a ticket.
