@@ -45,14 +45,11 @@ type Unit struct {
 	RestartDelay       time.Duration // RestartSec=
 	StartLimitBurst    int           // starts that are allowed within the interval; 0: any number
 	StartLimitInterval time.Duration // 0: there is no limit
-	OOMPolicy          string        // continue, stop or kill: when the kernel killed a process of the unit for memory
 	MemoryMax          *int64        // bytes; nil: no limit
-	MemoryCurrent      *int64        // bytes; nil: not told, as of a unit that does not run
 	MemoryPeak         *int64        // bytes; nil: not told, as by systemd before 255
 
 	PrivateDevices bool
 	ProtectHome    string // no, yes, read-only or tmpfs
-	NotifyAccess   string // none, main, exec or all: whose word counts that the service is ready
 
 	UnitFileState string   // enabled, disabled, static, linked, masked, …
 	WantedBy      []string // loaded units that start it with them, sorted: WantedBy, RequiredBy, UpheldBy and TriggeredBy

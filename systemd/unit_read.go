@@ -117,8 +117,8 @@ func (m *Manager) readable(ctx context.Context, path godbus.ObjectPath) (map[str
 // serviceProperties are those of a service that decodeUnit looks at.
 var serviceProperties = [...]string{"Result", "Type", "Restart", "MainPID", "ControlGroup", "NRestarts", "ExecMainCode", "ExecMainStatus",
 	"Environment", "UnsetEnvironment", "WorkingDirectory", "TimeoutStartUSec", "TimeoutStopUSec", "ExecMainStartTimestamp",
-	"ExecMainExitTimestamp", "EnvironmentFiles", "ExecStart", "RestartUSec", "OOMPolicy", "MemoryMax", "MemoryCurrent", "MemoryPeak",
-	"PrivateDevices", "ProtectHome", "NotifyAccess"}
+	"ExecMainExitTimestamp", "EnvironmentFiles", "ExecStart", "RestartUSec", "MemoryMax", "MemoryPeak",
+	"PrivateDevices", "ProtectHome"}
 
 func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 	u := &Unit{
@@ -150,13 +150,10 @@ func decodeUnit(unit, service map[string]godbus.Variant) *Unit {
 		RestartDelay:       span(get[uint64](service, "RestartUSec")),
 		StartLimitBurst:    int(get[uint32](unit, "StartLimitBurst")),
 		StartLimitInterval: span(get[uint64](unit, "StartLimitIntervalUSec")),
-		OOMPolicy:          get[string](service, "OOMPolicy"),
 		MemoryMax:          amount(service, "MemoryMax"),
-		MemoryCurrent:      amount(service, "MemoryCurrent"),
 		MemoryPeak:         amount(service, "MemoryPeak"),
 		PrivateDevices:     get[bool](service, "PrivateDevices"),
 		ProtectHome:        get[string](service, "ProtectHome"),
-		NotifyAccess:       get[string](service, "NotifyAccess"),
 		UnitFileState:      get[string](unit, "UnitFileState"),
 	}
 	for _, property := range []string{"WantedBy", "RequiredBy", "UpheldBy", "TriggeredBy"} {

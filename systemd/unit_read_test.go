@@ -52,7 +52,7 @@ func TestDecodeUnit(t *testing.T) {
 	}), variants(map[string]any{
 		"MainPID": uint32(7), "NRestarts": uint32(3), "TimeoutStartUSec": uint64(math.MaxUint64), "TimeoutStopUSec": uint64(1_500_000),
 		"ExecMainStartTimestamp": uint64(1_700_000_000_000_001), "ExecMainExitTimestamp": uint64(1_700_000_000_000_002), "Type": 5, "Environment": []any{1},
-		"MemoryMax": uint64(64 << 20), "MemoryCurrent": uint64(math.MaxUint64), "MemoryPeak": "much", "PrivateDevices": true, "ProtectHome": "tmpfs",
+		"MemoryMax": uint64(64 << 20), "MemoryPeak": uint64(math.MaxUint64), "PrivateDevices": true, "ProtectHome": "tmpfs",
 		"EnvironmentFiles": [][]any{{"/a", true}, {"short"}, {1, 2}},
 		"ExecStart":        [][]any{{"/x", []string{"x", "-y"}, false}, {}},
 	}))
