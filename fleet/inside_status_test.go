@@ -38,7 +38,7 @@ func testStatusWords(t *testing.T, in *inside) {
 		found := slices.ContainsFunc(one.Findings, func(f fleet.Finding) bool {
 			return f.Check == "failing" && f.Unit == s.unit && f.Remedy == "1bit pkg rollback loop.service --restart goes back"
 		})
-		if !found || one.Loaded == nil || one.Loaded.RestartDelay != time.Minute || one.Settings == nil || one.Package == nil || one.Package.Name != "hrx-ddd0004" {
+		if !found || one.Loaded == nil || one.Loaded.StartLimitBurst == 0 || one.Settings == nil || one.Package == nil || one.Package.Name != "hrx-ddd0004" {
 			t.Errorf("inspected: findings %+v, loaded %+v, package %+v", one.Findings, one.Loaded, one.Package)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/secret"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -27,6 +28,8 @@ func (h *Host) surprises(v *view, s *Service) {
 		s.find("masked", h.unmask(v.loaded), "it is masked by %s: nothing starts it", maskedBy(v.loaded.FragmentPath))
 	}
 	for _, p := range v.settings.Problems {
+		refuses := p.String() == why
+		p.What = v.shown(p)
 		f := Finding{Check: "unit-file", Where: p.File, What: p.String(), Remedy: "see whether that is meant"}
 		if p.Line > 0 {
 			f.Where = at(p.File, p.Line)
@@ -37,9 +40,9 @@ func (h *Host) surprises(v *view, s *Service) {
 		switch {
 		case h.Scope == systemd.ScopeSystem && os.Geteuid() != 0 && says(fs.ErrPermission.Error()): // systemd may read it
 			f.Check, f.Remedy = "", "only root can tell"
-		case masked && f.What == why, says("there is no section ["): // misplaced tells
+		case masked && refuses, says("there is no section ["): // misplaced tells
 			continue
-		case f.What == why:
+		case refuses:
 			f.Remedy = "correct it: nothing can start the unit before that"
 		case p.Fatal:
 			f.Remedy = "correct it: what the file says behind it is lost"
@@ -54,6 +57,17 @@ func (h *Host) surprises(v *view, s *Service) {
 		}
 		s.add(f)
 	}
+}
+
+// shown is what a problem says, without what it quotes of a line that has a secret in it.
+func (v *view) shown(p systemd.Problem) string {
+	for _, line := range v.settings.Lines() {
+		text := line.Key + "=" + line.Value
+		if before, _, quotes := strings.Cut(p.What, ": "); quotes && line.File == p.File && line.Number == p.Line && secret.Text(text) != text {
+			return before + ": " + secret.Mask
+		}
+	}
+	return p.What
 }
 
 func leadsNowhere(link string) bool {

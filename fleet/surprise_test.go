@@ -40,6 +40,9 @@ func TestSurprises(t *testing.T) {
 	write("etc/linked.service", "[Service]\nExecStart=/bin/true\n")
 	link("../dotfiles/eng.d", "etc/linked.service.d")
 
+	write("etc/secret.service", "[Service]\nExecStart=/bin/true --api-key plaice\nEnvironment=\"API_KEY=sword\" fish\nEnvironment=HF_TOKEN=p%40ss\n"+
+		"Environment=\"DB_PASSWORD=herring\nEnvironment=SPEED=fast lane\n")
+
 	h := &Host{Scope: systemd.ScopeUser, UnitDir: etc, Root: root, User: "ai"}
 	look := func(h *Host, unit string) string {
 		t.Helper()
@@ -87,6 +90,12 @@ func TestSurprises(t *testing.T) {
 	} {
 		if got := look(h, unit); !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("%s: %s, want %s", unit, got, want)
+		}
+	}
+	for _, line := range strings.Split(look(h, "secret.service"), "\n") {
+		if open := strings.Contains(line, "secret.service:6:"); open != strings.Contains(line, "lane") ||
+			!open && !strings.Contains(line, "(masked): write") || strings.Contains(line, "sword") || strings.Contains(line, "fish") || strings.Contains(line, "herring") || strings.Contains(line, "p%40ss") {
+			t.Errorf("of a secret: %s", line)
 		}
 	}
 	if got := look(h, "linked.service"); !strings.Contains(got, "the folder is a symbolic link") {
