@@ -79,10 +79,12 @@ func noSubcommand(cmd *cobra.Command, args []string) error {
 	}
 	meant := ""
 	close := cmd.SuggestionsFor(args[0])
-	for _, below := range cmd.Commands() { // "1bit status" is "1bit pkg status"
-		for _, c := range below.Commands() {
-			if len(close) == 0 && c.Name() == args[0] {
-				close = append(close, c.CommandPath())
+	if len(close) == 0 {
+		for _, below := range cmd.Commands() { // "1bit switch" is "1bit pkg switch"
+			for _, c := range below.Commands() {
+				if c.Name() == args[0] && !c.Hidden {
+					close = append(close, c.CommandPath())
+				}
 			}
 		}
 	}

@@ -62,12 +62,3 @@ func FuzzHistory(f *testing.F) {
 		}
 	})
 }
-
-func FuzzMemAvailable(f *testing.F) {
-	f.Add("MemTotal: 1 kB\nMemAvailable:   88816640 kB\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if n, ok := parseMemAvailable(text); n < 0 || !ok && n != 0 {
-			t.Errorf("%v, %v", n, ok)
-		}
-	})
-}

@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // DefaultPath is the lock of a host that names no other: one for all its users, whatever their environment, and gone
@@ -173,6 +174,5 @@ func (l Lock) is(f *os.File) bool {
 
 // bootID names one boot of the host.
 func (l Lock) bootID() string {
-	text, _ := os.ReadFile(filepath.Join(l.proc(), "sys/kernel/random/boot_id"))
-	return strings.TrimSpace(string(text))
+	return procfs.FirstLine(filepath.Join(l.proc(), "sys/kernel/random/boot_id"))
 }

@@ -3,10 +3,9 @@ package claim
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // DefaultFloorGiB is the floor of MemAvailable of a host that names no other. The memory of a GPU that shares the
@@ -18,24 +17,9 @@ const gib = 1 << 30
 // MemAvailable is what the host can still give without swapping, in GiB. root is where proc is; "" is "/".
 func MemAvailable(root string) (float64, error) {
 	path := filepath.Join(cmp.Or(root, "/"), "proc/meminfo")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("read the memory that is left: %w", err)
-	}
-	kib, ok := parseMemAvailable(string(text))
+	kib, ok := procfs.Counter(path, "MemAvailable:")
 	if !ok {
-		return 0, fmt.Errorf("read the memory that is left: %s has no MemAvailable", path)
+		return 0, fmt.Errorf("read the memory that is left: %s does not tell MemAvailable", path)
 	}
-	return kib * 1024 / gib, nil
-}
-
-func parseMemAvailable(text string) (kib float64, ok bool) {
-	for row := range strings.Lines(text) {
-		// MemAvailable:   88816640 kB
-		if fields := strings.Fields(row); len(fields) == 3 && fields[0] == "MemAvailable:" && fields[2] == "kB" {
-			n, err := strconv.ParseUint(fields[1], 10, 64)
-			return float64(n), err == nil
-		}
-	}
-	return 0, false
+	return float64(kib) * 1024 / gib, nil
 }
