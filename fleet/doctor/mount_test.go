@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-const mountinfo = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
+const mountinfo = `1 1 0:1 / / rw - rootfs rootfs rw
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
 31 22 0:25 / /home rw,nosuid - nfs4 server:/home rw,vers=4.2
 40 31 8:2 / /home/a\040b rw,noexec - ext4 /dev/sdb1 ro
 41 40 0:40 / /home/a\040b rw - tmpfs tmpfs rw
@@ -40,7 +41,7 @@ func TestMountOf(t *testing.T) {
 	if m := table["/home/a b"]; m.kind != "tmpfs" {
 		t.Errorf("of two in one place %+v counts", m)
 	}
-	if m, ok := parseMount(strings.Split(mountinfo, "\n")[2]); !ok || !m.has("noexec") || !m.has("ro") {
+	if m, ok := parseMount(strings.Split(mountinfo, "\n")[3]); !ok || !m.has("noexec") || !m.has("ro") {
 		t.Errorf("the options of the place and of the file system are %+v", m)
 	}
 	if _, ok := parseMount("damaged\n"); ok {
