@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Entry is one entry of the journal. What it has not is empty.
@@ -58,6 +59,9 @@ func fieldValue(raw json.RawMessage) (value string, whole bool, err error) {
 	case 'n':
 		return "", false, nil
 	case '"':
+		if plain := raw[1 : len(raw)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
+			return string(plain), true, nil // as nearly all are
+		}
 		err := json.Unmarshal(raw, &value)
 		return value, true, err
 	case '[':
