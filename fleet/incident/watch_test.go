@@ -199,6 +199,12 @@ func TestWatchReportsEachBadEndOnce(t *testing.T) {
 				s.crash(minute+time.Duration(i)*40*time.Second, "a.service", "9")
 			}
 		}, []string{"a of 000100Z at 1m32s: 1 since 1m0s", "a of 002020Z at 21m21s: 29 since 1m40s"}},
+		{"a loop that gives up", func(s *scene) {
+			s.crash(minute, "a.service", "9")
+			s.crash(minute+40*time.Second, "a.service", "9")
+			s.die(minute+80*time.Second, "a.service", "9")
+			s.giveUp(minute+81*time.Second, "a.service")
+		}, []string{"a of 000100Z at 1m32s: 1 since 1m0s", "a of 000221Z at 2m25s: 2 since 1m40s"}},
 		{"a fast loop that goes on and on", func(s *scene) {
 			for i := range 60 * 90 {
 				s.crash(minute+time.Duration(i)*2*time.Second, "a.service", "9")
@@ -244,7 +250,12 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScene(t)
 			s.crash(time.Minute, "a.service", "11")
-			s.stop(70*time.Second, "b.service", "exited", "1", "exit-code")
+			// A stop that takes its time, and may be cut in two.
+			s.say(62*time.Second, "b.service", systemd.IDUnitStopping)
+			s.say(75*time.Second, "b.service", systemd.IDProcessExited, "EXIT_CODE", "exited", "EXIT_STATUS", "1")
+			s.say(75*time.Second, "b.service", systemd.IDFailureResult, "UNIT_RESULT", "exit-code")
+			s.say(75*time.Second, "b.service", systemd.IDUnitStopped)
+			s.say(75*time.Second, "b.service", systemd.IDUnitStarted)
 			s.crash(80*time.Second, "b.service", "6")
 			s.crash(90*time.Second, "other.service", "6")
 			s.crash(110*time.Second, "a.service", "11")
@@ -263,6 +274,36 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is read once more, for another unit's sake, is not reported once more.
+func TestTrackPassesOverWhatIsCovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.crash(0, "a.service", "9")
+		s.crash(time.Second, "a.service", "9")
+		first := newTrack(sourceState{}, time.Second, s.began)
+		for _, e := range s.journal {
+			first.take(e)
+		}
+		at := s.began.Add(10 * time.Second)
+		due := first.due(at)
+		if len(due) != 1 || due[0].ends != 2 {
+			t.Fatalf("due are %+v", due)
+		}
+		first.reported(due[0], at)
+		again := newTrack(sourceState{Covered: first.covered}, time.Second, s.began)
+		s.crash(20*time.Second, "a.service", "9")
+		for i, e := range s.journal {
+			if i == len(s.journal)/3*2 && len(again.due(at.Add(time.Hour))) != 0 {
+				t.Error("what a report covers is due once more")
+			}
+			again.take(e)
+		}
+		if due := again.due(at.Add(2 * time.Hour)); len(due) != 1 || due[0].ends != 1 {
+			t.Errorf("due are %+v", due)
+		}
+	})
 }
 
 // What was written, but of which the state could not be saved, is not written again.
