@@ -17,11 +17,12 @@ func Analyse(e *Evidence) *Report {
 		r.addHoles(e.Kept)
 		r.engine = readEngine(r.lines, r.holes)
 	}
-	r := &Report{Schema: Schema, Unit: e.Unit, Evidence: e, Gaps: gapsOf(e), Trace: []string{}, Slots: []Slot{}, Guard: []Guard{}, Errors: []string{}, Others: []Ending{}}
+	r := &Report{Schema: Schema, Unit: e.Unit, Evidence: e, Gaps: gapsOf(e), Trace: []string{}, Slots: []Slot{}, Guard: []Guard{}, Errors: []string{}}
 	r.Complete = len(r.Gaps) == 0
 
 	ends := downfallsOf(e, runs)
 	main := lastEnd(e, ends)
+	r.Others = othersOf(ends, main)
 	var last *run
 	var s *server
 	var at time.Time
@@ -35,7 +36,6 @@ func Analyse(e *Evidence) *Report {
 		if r.Abort == "" {
 			r.Errors = append(r.Errors, main.lastErrors()...)
 		}
-		r.Others = othersOf(ends, main)
 	} else if len(runs) > 0 {
 		last = runs[len(runs)-1]
 		s = lastServer(last)
@@ -54,19 +54,26 @@ func Analyse(e *Evidence) *Report {
 	return r
 }
 
-// lastEnd is the one that the rest of the evidence was gathered about.
+// lastEnd is the last end that counts: where the evidence was gathered about one, none that is later. nil: none does.
 func lastEnd(e *Evidence, ends []downfall) *downfall {
-	if len(ends) == 0 {
-		return nil
-	}
-	if e.Ended != nil {
-		for i := len(ends) - 1; i >= 0; i-- {
-			if !ends[i].At.After(e.Ended.Add(time.Second)) {
-				return &ends[i]
-			}
+	for i := len(ends) - 1; i >= 0; i-- {
+		d := &ends[i]
+		if d.seen().Before(e.NotBefore) {
+			return nil
+		}
+		if e.Ended == nil || !d.At.After(e.Ended.Add(time.Second)) {
+			return d
 		}
 	}
-	return &ends[len(ends)-1]
+	return nil
+}
+
+// seen is when systemd saw the end, or when it was where systemd did not.
+func (d *downfall) seen() time.Time {
+	if d.ExitedAt != nil {
+		return *d.ExitedAt
+	}
+	return d.At
 }
 
 // othersOf are the other ends that the journal knows, the latest ones.
@@ -106,11 +113,7 @@ func guardsOf(runs []*run, last *run, s *server, main *downfall) []Guard {
 
 // event names an end by what does not change when it is looked at again: the run, and when systemd saw it end.
 func (d *downfall) event() string {
-	at := d.At
-	if d.ExitedAt != nil {
-		at = *d.ExitedAt
-	}
-	return cmp.Or(d.Invocation, d.run.boot, "unknown") + "@" + at.UTC().Format("20060102T150405Z")
+	return cmp.Or(d.Invocation, d.run.boot, "unknown") + "@" + d.seen().UTC().Format("20060102T150405Z")
 }
 
 // restart is what came after the end, nil if nothing did.

@@ -371,6 +371,40 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// Ends before the time that was asked for do not count, and where the evidence is about one, later ones are not it.
+func TestWhichEnd(t *testing.T) {
+	e := &Evidence{Unit: testUnit, Entries: entriesOf(t, "== a"+serverStart+`
+		10:00:05.1 systemd llm.service: Main process exited, code=killed, status=6/ABRT
+		== b
+		10:10:00.0 systemd Started llm.service - a model.
+		10:10:05.1 systemd llm.service: Main process exited, code=killed, status=11/SEGV
+		== c
+		10:20:00.0 systemd Started llm.service - a model.`, false)}
+	first := e.Entries[0].At
+	at := first.Add(6 * time.Second)
+	for name, c := range map[string]struct {
+		ended     *time.Time
+		notBefore time.Time
+		signal    string
+		others    int
+	}{
+		"the last":                {nil, time.Time{}, "SIGSEGV", 1},
+		"of a part":               {nil, first.Add(5 * time.Minute), "SIGSEGV", 1},
+		"the one that was looked": {&at, time.Time{}, "SIGABRT", 1},
+		"none in that time":       {nil, first.Add(15 * time.Minute), "", 2},
+	} {
+		e.Ended, e.NotBefore = c.ended, c.notBefore
+		r := Analyse(e)
+		signal := ""
+		if r.Ending != nil {
+			signal = r.Ending.Signal
+		}
+		if signal != c.signal || len(r.Others) != c.others {
+			t.Errorf("%s: %s and %d others", name, signal, len(r.Others))
+		}
+	}
+}
+
 func checkWanted(t *testing.T, r *Report, want *wanted) {
 	t.Helper()
 	if want == nil {

@@ -16,10 +16,11 @@ type Evidence struct {
 	Host       string        `json:"host"`
 	Program    string        `json:"program"` // version of the program that gathered it
 	GatheredAt time.Time     `json:"gathered_at"`
-	Since      time.Time     `json:"since"` // the journal was read from here
-	Zone       string        `json:"zone"`  // IANA name of the host's time zone, "" where it is not told
-	Ended      *time.Time    `json:"ended"` // systemd's last word of a bad end: what else was gathered is about it; null: there was none
-	From       time.Time     `json:"from"`  // of the window that claims, CI runs and the kernel's lines are of
+	Since      time.Time     `json:"since"`      // the journal was read from here
+	NotBefore  time.Time     `json:"not_before"` // ends before it do not count; zero: all do
+	Zone       string        `json:"zone"`       // IANA name of the host's time zone, "" where it is not told
+	Ended      *time.Time    `json:"ended"`      // systemd's last word of a bad end: what else was gathered is about it; null: there was none
+	From       time.Time     `json:"from"`       // of the window that claims, CI runs and the kernel's lines are of
 	To         time.Time     `json:"to"`
 
 	State    UnitState     `json:"state"`
