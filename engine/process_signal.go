@@ -11,9 +11,13 @@ import (
 // that has been given its number since: it is asked again once the processes
 // are held. It passes over what is gone, and what may not be signalled.
 func SignalEach(list func() []int, s syscall.Signal) {
-	held := map[int]int{}
+	held := map[int]int{} // -1: the host forbids to hold it
 	for _, pid := range list() {
-		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			fd = -1
+		}
+		if err != unix.ESRCH {
 			held[pid] = fd
 		}
 	}
@@ -22,9 +26,14 @@ func SignalEach(list func() []int, s syscall.Signal) {
 	}
 	again := list()
 	for pid, fd := range held {
-		if slices.Contains(again, pid) {
+		switch {
+		case fd < 0 && slices.Contains(again, pid):
+			_ = syscall.Kill(pid, s)
+		case fd >= 0 && slices.Contains(again, pid):
 			_ = unix.PidfdSendSignal(fd, s, nil, 0)
 		}
-		unix.Close(fd)
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 }
