@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian or Ubuntu packages that the demo, the tests and the benchmarks need and that are missing.
-# Prints nothing when all are there. "setup.sh tests" adds a browser, where the distribution packages one; "setup.sh
-# bench" adds what the benchmarks compare with.
+# Prints nothing when all are there. "setup.sh tests" adds a browser and a kernel that runs as a program, where the
+# distribution packages them; "setup.sh bench" adds what the benchmarks compare with.
 set -eu
 
 missing=
@@ -31,23 +31,23 @@ need tar /bin/tar /usr/bin/tar
 need dpkg /usr/bin/dpkg
 need rpm /usr/bin/rpm
 need libarchive-tools /usr/bin/bsdtar
-need user-mode-linux /usr/bin/linux.uml
 need pacman-package-manager /usr/bin/pacman
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
-browser=
+wanted=
 case "${1-}" in
 tests)
     [ -e /usr/bin/chromium-headless-shell ] || [ -e /usr/bin/chromium ] || [ -e /usr/bin/google-chrome ] ||
-        browser=chromium-headless-shell
+        wanted=chromium-headless-shell
+    [ -e /usr/bin/linux.uml ] || wanted="$wanted user-mode-linux"
     ;;
 bench) need wrk /usr/bin/wrk ;;
 esac
-[ -n "$missing$browser" ] || exit 0
+[ -n "$missing$wanted" ] || exit 0
 
 # shellcheck disable=SC2086 # the list is meant to be split
 if [ "$(id -u)" != 0 ]; then
     if sudo -n true 2>/dev/null; then exec sudo -n "$0" "$@"; fi
-    if [ -z "$missing" ]; then exit 0; fi # without the browser its tests say that they did not run
+    if [ -z "$missing" ]; then exit 0; fi # without those the tests that need them say that they did not run
     echo "setup: missing packages, install them with: sudo apt-get install$missing" >&2
     exit 1
 fi
@@ -55,7 +55,7 @@ command -v apt-get >/dev/null || {
     echo "setup: this is not Debian or Ubuntu; install what stands for:$missing" >&2
     exit 1
 }
-echo "setup: installing$missing $browser" >&2
+echo "setup: installing$missing $wanted" >&2
 export DEBIAN_FRONTEND=noninteractive
 # offered prints those of the packages that this distribution has.
 offered() {
@@ -66,7 +66,7 @@ offered() {
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086
-if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing $(offered $browser); } >"$log" 2>&1; then
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing $(offered $wanted); } >"$log" 2>&1; then
     cat "$log" >&2
     exit 1
 fi
