@@ -209,6 +209,31 @@ func TestGatherPassesOverStops(t *testing.T) {
 	}
 }
 
+// A server that its front end outlives dies without a word of systemd's: its log tells, and the main process says which
+// package it was.
+func TestGatherServerUnderAFrontEnd(t *testing.T) {
+	began := time.Date(2026, 10, 23, 10, 0, 0, 0, time.UTC)
+	s := &stageHost{
+		inspection: &fleet.Inspection{Service: fleet.Service{Unit: stageUnit, Live: &fleet.Live{
+			Main:  &fleet.Process{Package: "hrx-aaaaaaa", Path: "/data/1bit-hrx-aaaaaaa", Since: began},
+			Child: &fleet.Process{Package: "hrx-aaaaaaa", Path: "/data/1bit-hrx-aaaaaaa", Since: began.Add(7 * time.Second)},
+		}}},
+		packages: []*store.Package{stagePackage("hrx-aaaaaaa", "", began)},
+	}
+	s.journal = entriesOf(t, "== a"+serverStart+`
+		10:00:05.0 1bit[20] 0.04.900.000 E common_sampler_sample: HRX returned NaN logits: count=5 of 9, index range [1..8], contiguous=no, continuing=no (engine#315)
+		10:00:05.0 1bit[20] /src/common/sampling.cpp:600: HRX: NaN logits
+		10:00:07.0 1bit[44] 0.00.900.000 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 4096, kv_unified = 'true'
+		10:00:07.1 1bit[44] 0.01.000.000 I main: server is listening on http://127.0.0.1:8095`, false)
+	e := s.gather(t, nil)
+	if e.Ended == nil || !e.Ended.Equal(began.Add(5*time.Second)) || e.How != HowLive || !e.From.Equal(began.Add(5*time.Second-time.Hour)) {
+		t.Errorf("ended %v, package by %q, window from %v", e.Ended, e.How, e.From)
+	}
+	if r := Analyse(e); r.Ending == nil || !r.Ending.Child {
+		t.Errorf("%+v", r.Ending)
+	}
+}
+
 // A journal that cannot be read leaves what the manager tells; without either there is nothing to tell.
 func TestGatherWithoutAJournal(t *testing.T) {
 	exited := stageNow.Add(-time.Minute)
