@@ -16,12 +16,12 @@ const (
 
 // The shapes of a frame: gdb's and systemd-coredump's, then glibc's backtrace_symbols.
 var (
-	reFrame     = lazyregexp.New(`^\s*#(\d{1,4})\s+(?:0x[0-9a-fA-F]+\s+)?(?:in\s+)?(\S.*)$`)
-	reSymbol    = lazyregexp.New(`^(?:\[bt\]\s*)?\S*\(([^()+]*)(?:\+0x[0-9a-fA-F]+)?\)\s?\[0x[0-9a-fA-F]+\]\s*$`)
-	reThread    = lazyregexp.New(`^Stack trace of thread \d+:`)
-	reColour    = lazyregexp.New("\x1b\\[[0-9;]*m")
-	reLambda    = lazyregexp.New(`(?:::)?(?:\{lambda(?:#\d+)?\}|'lambda\d*'|\$_\d+|<lambda>)(?:::operator\(\))?`)
-	reSignature = lazyregexp.New(`^[\w:~$ .{}'-]+$`)
+	reFrame  = lazyregexp.New(`^\s*#(\d{1,4})\s+(?:0x[0-9a-fA-F]+\s+)?(?:in\s+)?(\S.*)$`)
+	reSymbol = lazyregexp.New(`^(?:\[bt\]\s*)?\S*\(([^()+]*)(?:\+0x[0-9a-fA-F]+)?\)\s?\[0x[0-9a-fA-F]+\]\s*$`)
+	reThread = lazyregexp.New(`^Stack trace of thread \d+:`)
+	reColour = lazyregexp.New("\x1b\\[[0-9;]*m")
+	reLambda = lazyregexp.New(`(?:::)?(?:\{lambda(?:#\d+)?\}|'lambda\d*'|\$_\d+|<lambda>)(?:::operator\(\))?`)
+	reName   = lazyregexp.New(`^[\w:~$ .{}'-]+(?:\boperator[-+*/%^&|~!=<>,\[\]]{1,3})?$`)
 )
 
 // backtrace finds the functions that were being called when it ended, innermost first: in the core dump's entry, else
@@ -116,7 +116,7 @@ func shortName(frame string) string {
 		s = s[i+1:]
 	}
 	s = strings.TrimPrefix(strings.TrimLeft(s, "*&"), "::")
-	if s == "n/a" || s == "??" || s == "" || !reSignature().MatchString(strings.ReplaceAll(s, "()", "")) {
+	if s == "n/a" || s == "??" || s == "" || !reName().MatchString(strings.ReplaceAll(s, "()", "")) {
 		return ""
 	}
 	if lambda {
@@ -163,7 +163,7 @@ func noise(name string) bool {
 	}
 	return slices.Contains([]string{"wait4", "__wait4", "waitpid", "__waitpid", "ggml_print_backtrace", "ggml_abort", "ggml_uncaught_exception",
 		"abort", "raise", "gsignal", "pthread_kill", "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "__restore_rt",
-		"signal", "operator()"}, name)
+		"operator()"}, name)
 }
 
 // shortTrace writes the functions in one line, each without the class that the one before had too.

@@ -31,7 +31,7 @@ func (r *Report) unknowns() []string {
 		add(r.Server != nil && r.Server.Slots == 0, "how many slots the server had, and whether some were never used: the log does not go back to its start")
 		for _, g := range r.Guard {
 			if g.Slot == nil && r.Server != nil {
-				add(true, "which slot the NaN was on: more than one task can be meant")
+				add(true, "which slot the NaN was on: more than one task can be meant, or a part of the log is not there")
 				break
 			}
 		}
