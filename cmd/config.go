@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/1bit-systems/pkg/fleet/incident"
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -102,7 +102,7 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 		}
 	}
 	c = config{configHome: a.xdg("XDG_CONFIG_HOME", ".config"), file: file, policyFile: file}
-	text, err := os.ReadFile(file)
+	text, err := procfs.Read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !mustExist:
 	case err != nil:

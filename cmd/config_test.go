@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +65,24 @@ func TestPolicyIsTheOwners(t *testing.T) {
 				t.Errorf("authorise under %q = %v", test.want, err)
 			}
 		})
+	}
+}
+
+// A configuration that would hang whoever opens it, or has no end, is an error.
+func TestConfigIsAFile(t *testing.T) {
+	for name, plant := range map[string]func(path string) error{
+		"a FIFO":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"no end":   func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		a := policyApp(t, "restart: free", "")
+		own := a.ownConfigFile(pflag.NewFlagSet("", pflag.ContinueOnError))
+		if err := errors.Join(os.Remove(own), plant(own)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.loadConfig(pflag.NewFlagSet("", pflag.ContinueOnError)); err == nil || !strings.Contains(err.Error(), own) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // account is one of /etc/passwd, with all groups that it is a member of.
@@ -20,8 +21,8 @@ type account struct {
 
 // accounts are what /etc/passwd and /etc/group say. Accounts of a directory service are not among them.
 func (l *look) accounts() ([]account, map[string]int, error) {
-	passwd, err := os.ReadFile(l.path("etc/passwd"))
-	group, gerr := os.ReadFile(l.path("etc/group"))
+	passwd, err := procfs.Read(l.path("etc/passwd"))
+	group, gerr := procfs.Read(l.path("etc/group"))
 	if err := errors.Join(err, gerr); err != nil {
 		return nil, nil, fmt.Errorf("look up accounts: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -172,7 +173,7 @@ func (l *look) runsAs(s service, accounts []account, groups map[string]int) (acc
 
 // groupsOf are the groups of a running process.
 func (l *look) groupsOf(pid int) ([]int, error) {
-	status, err := os.ReadFile(l.path("proc", strconv.Itoa(pid), "status"))
+	status, err := procfs.Read(l.path("proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return nil, err
 	}

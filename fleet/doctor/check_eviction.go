@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/packager"
 )
 
@@ -65,7 +65,7 @@ func lacks(m *packager.Manifest, id string) bool {
 
 // number reads a file that holds a number.
 func (l *look) number(path string) (int, error) {
-	data, err := os.ReadFile(l.path(path))
+	data, err := procfs.Read(l.path(path))
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func (l *look) journalStorage(add adder) error {
 	}
 	storage, where := "auto", ""
 	for _, path := range files {
-		text, err := os.ReadFile(path)
+		text, err := procfs.Read(path)
 		if err != nil {
 			return fmt.Errorf("where the journal is kept: %w", err)
 		}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -54,6 +56,31 @@ func TestJournalStorage(t *testing.T) {
 		case tt.want != "" && (!strings.HasSuffix(out[0].Where, where) || !strings.Contains(out[0].What, what) || out[0].Remedy == ""):
 			t.Errorf("%s: found %+v, want %q", name, out, tt.want)
 		}
+	}
+}
+
+// A FIFO among journald's files hangs nobody, and nothing is known then.
+func TestJournalStorageOfAFIFO(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "etc/systemd/journald.conf.d")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), syscall.Mkfifo(filepath.Join(dir, "x.conf"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var out []Finding
+	if err := (&look{Options: Options{Root: root}}).journalStorage(found(&out)); !errors.Is(err, procfs.ErrNoFile) || len(out) > 0 {
+		t.Errorf("found %+v, %v", out, err)
+	}
+}
+
+// A look that waits for what heeds no context ends with the first signal all the same.
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Run(ctx, Options{Root: t.TempDir(), Journal: func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) ([]string, error) {
+		cancel()
+		select {}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/packager"
 	"github.com/1bit-systems/pkg/packager/store"
 )
@@ -33,7 +33,7 @@ func kernelParameter() Check {
 			for _, r := range slices.SortedFunc(maps.Keys(by), func(a, b packager.Requirement) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) }) {
 				names := strings.Join(by[r], ", ")
 				module, name, _ := strings.Cut(r.Name, ".")
-				data, err := os.ReadFile(l.path("sys/module", module, "parameters", name))
+				data, err := procfs.Read(l.path("sys/module", module, "parameters", name))
 				switch got := strings.TrimSpace(string(data)); {
 				case errors.Is(err, fs.ErrNotExist):
 					unseen = append(unseen, fmt.Errorf("%s of %s: the kernel has no such parameter: its module is not loaded", r.Name, names))

@@ -60,8 +60,36 @@ type Result struct {
 // is often why a service is.
 func Checks() []Check { return slices.Concat(hostChecks(), serviceChecks()) }
 
-// Run runs every check. It fails only when ctx ends: what cannot be looked at is a check that says unknown.
+// Run runs every check. It fails only when ctx ends: what cannot be looked at is a check that says unknown. It returns
+// soon then, also where a check waits for something that heeds no context, such as a file system that does not answer;
+// that check is left to itself.
 func Run(ctx context.Context, opts Options) (*Result, error) {
+	type outcome struct {
+		result *Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := run(ctx, opts)
+		done <- outcome{r, err}
+	}()
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-done: // also what finishes or undoes an earlier command ends in order
+		return o.result, o.err
+	case <-time.After(windDown):
+		return nil, fmt.Errorf("look at this host: %w", ctx.Err())
+	}
+}
+
+// windDown is what a check is given to end by itself.
+const windDown = time.Second
+
+func run(ctx context.Context, opts Options) (*Result, error) {
 	l := newLook(ctx, opts)
 	r := &Result{Findings: []Finding{}, Checks: []CheckResult{}}
 	for _, c := range Checks() {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/1bit-systems/pkg/internal/procfs"
 )
 
 // mount is a file system in its place, as /proc/self/mountinfo tells.
@@ -27,7 +29,7 @@ func (l *look) mountOf(path string) (mount, error) {
 	if err != nil {
 		return mount{}, fmt.Errorf("find the file system of %s: %w", path, err)
 	}
-	table, err := os.ReadFile(l.path("proc/self/mountinfo"))
+	table, err := procfs.Read(l.path("proc/self/mountinfo"))
 	if err != nil {
 		return mount{}, fmt.Errorf("find the file system of %s: %w", path, err)
 	}

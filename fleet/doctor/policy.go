@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -86,7 +87,7 @@ func (l *look) polkit() string {
 			hidden = append(hidden, "/"+dir)
 		}
 		for _, e := range entries {
-			text, err := os.ReadFile(l.path(dir, e.Name()))
+			text, err := procfs.Read(l.path(dir, e.Name()))
 			switch {
 			case err != nil:
 				hidden = append(hidden, filepath.Join("/"+dir, e.Name()))

@@ -1,11 +1,15 @@
-// Package procfs reads the small text files of /proc and /sys.
+// Package procfs reads the small text files of /proc and /sys, and what lies where a small file should.
 package procfs
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // most is how much of a file is read, in bytes: more than any of them has.
@@ -23,6 +27,33 @@ func Text(path string) string {
 		return ""
 	}
 	return string(b)
+}
+
+// ErrNoFile is wrapped for what is there and no file that can be read whole: a FIFO, a device, or one without an end.
+var ErrNoFile = errors.New("it is no small regular file")
+
+// Read reads a regular file of at most 1 MiB. It waits for nobody: a FIFO without a writer would hold whoever opens it.
+func Read(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: %w, but %v", path, ErrNoFile, info.Mode().Type())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("read %s: %w: it has more than 1 MiB", path, ErrNoFile)
+	}
+	return b, err
 }
 
 // FirstLine is the first line of a file without the blanks around it; "" if it cannot be read.

@@ -1,8 +1,11 @@
 package procfs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -24,6 +27,30 @@ func TestReaders(t *testing.T) {
 	}
 	if FirstLine(path+"x") != "" || Text(filepath.Dir(path)) != "" {
 		t.Error("something was read where nothing is")
+	}
+}
+
+// What hangs, or has no end, is refused.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	fifo, file, big := filepath.Join(dir, "fifo"), filepath.Join(dir, "file"), filepath.Join(dir, "big")
+	err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(file, []byte("a\n"), 0o600), os.WriteFile(big, make([]byte, most+1), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := Read(file); string(b) != "a\n" || err != nil {
+		t.Errorf("a file: %q, %v", b, err)
+	}
+	for _, path := range []string{fifo, "/dev/zero", big} {
+		if _, err := Read(path); !errors.Is(err, ErrNoFile) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := Read(dir); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Read(file + "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing: %v", err)
 	}
 }
 
