@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,8 +84,77 @@ func TestOthersIn(t *testing.T) {
 		{"the agent's", statInfo{mode: 0o644, uid: 1001, gid: 1001}, "the account agent"},
 		{"a stranger's", statInfo{mode: 0o644, uid: 4711}, "the account of uid 4711"},
 	} {
-		if got := l.othersIn(tt.info, accounts); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		if got, err := l.othersIn(tt.info, accounts, 1000); got != tt.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+	if got, err := l.othersIn(statInfo{mode: 0o644, uid: 1001, gid: 1001}, accounts, 1001); got != "" || err != nil {
+		t.Errorf("of the account that it is for: %q, %v", got, err)
+	}
+	// In a user namespace 65534 is whoever is not mapped.
+	nobody := statInfo{mode: os.ModeDir | 0o755, uid: 65534, gid: 65534}
+	for ids, known := range map[string]bool{"0 0 4294967295\n": true, "1000 1000 1\n": false, "0 100000 65536\n1000 1000 1\n": false} {
+		for _, kind := range []string{"uid", "gid"} {
+			path := l.path("proc/self", kind+"_map")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(ids), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if who, err := l.othersIn(nobody, accounts, 1000); (err == nil) != known || (who != "") != known {
+			t.Errorf("with the map %q: %q, %v", ids, who, err)
+		}
+	}
+}
+
+// Without /proc nothing is known of a service.
+func TestWithoutProc(t *testing.T) {
+	if err := seesProcesses("/proc"); err != nil {
+		t.Error(err)
+	}
+	if err := seesProcesses(t.TempDir()); err == nil {
+		t.Error("an empty /proc is taken for one")
+	}
+}
+
+// What leads to a file counts, also through links, and nobody's folder is given away.
+func TestOpenPath(t *testing.T) {
+	l := etc(t, passwd, group)
+	l.UID = os.Getuid()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, units, link := filepath.Join(dir, "data"), filepath.Join(dir, "data/x/user"), filepath.Join(dir, "home/user")
+	file := filepath.Join(dir, "file")
+	err = errors.Join(os.MkdirAll(units, 0o755), os.Mkdir(filepath.Dir(link), 0o755), os.Symlink("../data/x/user", link), os.WriteFile(file, nil, 0o644),
+		os.Chmod(file, 0o666), os.Chmod(open, 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ path, where, remedy string }{
+		{units, open, "chmod +t " + open},
+		{link, open, "chmod +t " + open},
+		{filepath.Join(link, "not/there"), open, "chmod +t " + open},
+		{open, open, "chmod go-w " + open},
+		{file, file, "chmod go-w " + file},
+		{filepath.Dir(link), "", ""},
+	} {
+		var out []Finding
+		o := &opening{look: l, seen: map[string]bool{}, add: found(&out)}
+		o.path(tt.path, l.UID)
+		out = slices.DeleteFunc(out, func(f Finding) bool { return !strings.HasPrefix(f.Where, dir+"/") })
+		switch {
+		case tt.where == "" && len(out) > 0, tt.where != "" && (len(out) != 1 || out[0].Where != tt.where || out[0].Remedy != tt.remedy):
+			t.Errorf("%s: %+v, want %s", tt.path, out, tt.where)
+		}
+	}
+	var out []Finding
+	l.UID++ // another account than the folders'
+	o := &opening{look: l, seen: map[string]bool{}, add: found(&out)}
+	o.path(units, l.UID)
+	for _, f := range out {
+		if f.Where != units && strings.Contains(f.Remedy, "chown") {
+			t.Errorf("the remedy takes %s from its owner: %s", f.Where, f.Remedy)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
@@ -34,7 +33,7 @@ func bus() Check {
 				}
 			}
 			if len(l.Hosts) > 0 && l.Hosts[0].Scope == systemd.ScopeUser {
-				l.misled(add)
+				unseen = append(unseen, l.misled(add))
 			}
 			return errors.Join(unseen...)
 		},
@@ -61,22 +60,28 @@ func (l *look) noManager(h *fleet.Host, err error, add adder) {
 
 // misled finds variables that lead programs of systemd's to the manager of somebody else, as after a plain su. This
 // program passes them over.
-func (l *look) misled(add adder) {
+func (l *look) misled(add adder) error {
+	var unseen []error
 	remedy := fmt.Sprintf("export XDG_RUNTIME_DIR=/run/user/%d; unset DBUS_SESSION_BUS_ADDRESS", l.UID)
 	if dir := l.RuntimeDir; dir != "" {
 		info, err := os.Stat(dir)
 		if err != nil {
 			add("XDG_RUNTIME_DIR", remedy, "it leads to a folder that cannot be used: systemctl --user and journalctl --user fail: %v", err)
-		} else if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != l.UID {
+		} else if owner, _, err := l.owner(info); err != nil {
+			unseen = append(unseen, fmt.Errorf("whose %s is: %w", dir, err))
+		} else if owner != l.UID {
 			add("XDG_RUNTIME_DIR", remedy, "it is %s, which belongs to uid %d: systemctl --user fails, or reaches the manager of another account", dir, owner)
 		}
 	}
 	if path, ok := strings.CutPrefix(l.BusAddress, "unix:path="); ok {
 		path, _, _ = strings.Cut(path, ",")
 		if info, err := os.Stat(path); err == nil {
-			if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != l.UID {
+			if owner, _, err := l.owner(info); err != nil {
+				unseen = append(unseen, fmt.Errorf("whose %s is: %w", path, err))
+			} else if owner != l.UID {
 				add("DBUS_SESSION_BUS_ADDRESS", remedy, "it is %s, which belongs to uid %d: systemctl --user fails, or reaches the manager of another account", l.BusAddress, owner)
 			}
 		}
 	}
+	return errors.Join(unseen...)
 }

@@ -36,6 +36,9 @@ func claimLock() Check {
 				}
 			}
 			holder, held, err := lock.Holder()
+			if _, ok := procfs.Counter(l.path("proc/meminfo"), "MemAvailable:"); !ok && l.ClaimFloorGiB > 0 {
+				return errors.Join(errors.New("/proc/meminfo does not say how much memory is available"), err)
+			}
 			if err != nil {
 				return fmt.Errorf("who holds %s: %w", filepath.Clean(lock.Path), err)
 			}

@@ -97,6 +97,9 @@ func (l *look) nodeOf(s service, node string, accounts []account, groups map[str
 	if info.IsDir() || !ok {
 		return nil
 	}
+	if _, _, err := l.owner(info); err != nil {
+		return fmt.Errorf("whether %s may use %s: %w", s.where, node, err)
+	}
 	who, err := l.runsAs(s, accounts, groups)
 	if err != nil {
 		return fmt.Errorf("whether %s may use %s: %w", s.where, node, err)

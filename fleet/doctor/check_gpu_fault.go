@@ -74,9 +74,13 @@ func faultText(events []gpu.Event) string {
 // itself still has.
 func (l *look) kernelLog(ctx context.Context, reader *gpu.KernelReader, take func([]gpu.Event)) error {
 	jerr := errors.New("it is a recorded host")
-	if l.Journal != nil {
+	boot, berr := l.bootTime()
+	switch {
+	case berr != nil:
+		jerr = berr // what is older than the boot is no matter
+	case l.Journal != nil:
 		lines := 0
-		_, jerr = l.Journal(ctx, systemd.JournalQuery{Kernel: true, Scope: systemd.ScopeSystem, Since: l.bootTime()}, func(e systemd.Entry) error {
+		_, jerr = l.Journal(ctx, systemd.JournalQuery{Kernel: true, Scope: systemd.ScopeSystem, Since: boot}, func(e systemd.Entry) error {
 			lines++
 			take(reader.FeedMessage(e.Message, e.At))
 			return nil
@@ -88,6 +92,9 @@ func (l *look) kernelLog(ctx context.Context, reader *gpu.KernelReader, take fun
 	}
 	kmsg, err := os.OpenFile(l.path("dev/kmsg"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		if l.UID == 0 { // and it is not allowed to root, as in a container
+			return fmt.Errorf("read the kernel's log: %w; %w", err, jerr)
+		}
 		return fmt.Errorf("read the kernel's log: %w; %w; run it as root, or join the group systemd-journal", err, jerr)
 	}
 	defer kmsg.Close()
@@ -121,11 +128,11 @@ func kmsgRead(kmsg *os.File, into []byte) (int, error) {
 	return n, nil
 }
 
-// bootTime is when the machine was started, zero where that is not told.
-func (l *look) bootTime() time.Time {
+// bootTime is when the machine was started.
+func (l *look) bootTime() (time.Time, error) {
 	seconds, ok := procfs.Counter(l.path("proc/stat"), "btime")
 	if !ok {
-		return time.Time{}
+		return time.Time{}, errors.New("/proc/stat does not say when the machine was started")
 	}
-	return time.Unix(seconds, 0)
+	return time.Unix(seconds, 0), nil
 }

@@ -137,7 +137,11 @@ func (l *look) suppressed(ctx context.Context, add adder) error {
 	}
 	unseen := []error{err}
 	dropped := map[string]int{}
-	_, err = l.Journal(ctx, systemd.JournalQuery{Scope: systemd.ScopeSystem, Since: l.bootTime(), IDs: []string{systemd.IDSuppressed}}, func(e systemd.Entry) error {
+	boot, err := l.bootTime()
+	if err != nil {
+		return errors.Join(append(unseen, fmt.Errorf("whether messages of services were dropped: %w", err))...)
+	}
+	_, err = l.Journal(ctx, systemd.JournalQuery{Scope: systemd.ScopeSystem, Since: boot, IDs: []string{systemd.IDSuppressed}}, func(e systemd.Entry) error {
 		n, _ := strconv.Atoi(e.Fields["N_DROPPED"])
 		dropped[e.Unit] += n
 		return nil

@@ -74,8 +74,12 @@ func TestJournalStorageOfAFIFO(t *testing.T) {
 
 // A look that waits for what heeds no context ends with the first signal all the same.
 func TestRunEndsWithItsContext(t *testing.T) {
+	root := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755), os.WriteFile(filepath.Join(root, "proc/stat"), []byte("btime 1790000000\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Run(ctx, Options{Root: t.TempDir(), Journal: func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) ([]string, error) {
+	_, err := Run(ctx, Options{Root: root, Journal: func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) ([]string, error) {
 		cancel()
 		select {}
 	}})
@@ -99,7 +103,14 @@ func TestSuppressed(t *testing.T) {
 		}
 		return nil, nil
 	}
+	l.Root = t.TempDir()
 	var out []Finding
+	if err := l.suppressed(t.Context(), found(&out)); err == nil || len(out) > 0 {
+		t.Errorf("where /proc does not say when the machine was started: %+v, %v", out, err)
+	}
+	if err := errors.Join(os.Mkdir(l.path("proc"), 0o755), os.WriteFile(l.path("proc/stat"), []byte("btime 1790000000\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.suppressed(t.Context(), found(&out)); err != nil || len(out) != 1 || out[0].Where != "llm.service" || !strings.Contains(out[0].Remedy, "RateLimitBurst=") {
 		t.Errorf("found %+v, %v", out, err)
 	}

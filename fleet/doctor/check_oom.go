@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/1bit-systems/pkg/internal/procfs"
 	"github.com/1bit-systems/pkg/systemd"
@@ -52,11 +51,11 @@ func oom() Check {
 
 // oomKills counts what the journal says of this boot.
 func (l *look) oomKills(ctx context.Context, s service) (kills int64, err error) {
-	boot, ok := procfs.Counter(l.path("proc/stat"), "btime")
-	if !ok {
-		return 0, errors.New("/proc/stat does not say when the machine was started")
+	boot, err := l.bootTime()
+	if err != nil {
+		return 0, err
 	}
-	q := systemd.JournalQuery{Scope: s.Scope, Unit: s.Unit, Since: time.Unix(boot, 0), IDs: []string{systemd.IDOOM, systemd.IDOOMD}}
+	q := systemd.JournalQuery{Scope: s.Scope, Unit: s.Unit, Since: boot, IDs: []string{systemd.IDOOM, systemd.IDOOMD}}
 	_, err = systemd.ReadJournal(ctx, q, func(systemd.Entry) error { kills++; return nil })
 	return kills, err
 }

@@ -57,6 +57,11 @@ func (l *look) mayWrite(path string, add adder) error {
 	}
 	switch err := unix.Access(path, mode); {
 	case errors.Is(err, unix.EACCES):
+		if info != nil {
+			if _, _, err := l.owner(info); err != nil {
+				return fmt.Errorf("%s may not write %s, and whose it is is not known: %w", l.User, path, err)
+			}
+		}
 		add(path, fmt.Sprintf("sudo chown -R %s %s", l.User, path), "%s may not write there%s", l.User, ownedBy(path))
 	case err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EROFS): // a read-only file system is told as one
 		return fmt.Errorf("whether %s may write %s: %w", l.User, path, err)

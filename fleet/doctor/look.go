@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +68,9 @@ func (l *look) examine(ctx context.Context) ([]*fleet.Examination, error) {
 	for _, why := range l.Unseen {
 		unseen = append(unseen, errors.New(why))
 	}
+	if err := seesProcesses("/proc"); err != nil {
+		return make([]*fleet.Examination, len(l.Hosts)), errors.Join(append(unseen, err)...)
+	}
 	found, errs := make([]*fleet.Examination, len(l.Hosts)), make([]error, len(l.Hosts))
 	var group sync.WaitGroup
 	for i, h := range l.Hosts {
@@ -74,6 +78,17 @@ func (l *look) examine(ctx context.Context) ([]*fleet.Examination, error) {
 	}
 	group.Wait()
 	return found, errors.Join(append(unseen, errs...)...)
+}
+
+// seesProcesses tells whether there is a /proc. Without one neither processes nor files, which are opened through it, say
+// what a service is: it would look as if they were not there.
+func seesProcesses(proc string) error {
+	for _, path := range []string{"self/fd", "self/stat"} {
+		if _, err := os.Stat(filepath.Join(proc, path)); err != nil {
+			return fmt.Errorf("services cannot be looked at: %w", err)
+		}
+	}
+	return nil
 }
 
 func (l *look) servicesOf(found []*fleet.Examination, err error) (all []service, _ error) {
