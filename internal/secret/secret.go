@@ -2,52 +2,25 @@
 // logs. Whether something is a secret is told by its name, such as HF_TOKEN or --api-key, by where it stands, as a
 // password in a URL, or by its own shape. What is hidden is replaced by Mask, which tells nothing of its length.
 //
+// A text is read once from its beginning: the names in it are found, with the quotes that they stand in; a name is
+// judged by its words, and then the value that follows by what it looks like. URLs and shapes are looked for in the same
+// text, and what any of them finds is masked.
+//
 // More is hidden than need be: a name that only looks like one of a secret costs a reader a value, the other error
-// costs an owner an account.
+// costs an owner an account. But what an engine says of its model is full of tokens and keys, and stays: numbers,
+// paths, and the names of a vocabulary's tokens. What no name and no shape tells, such as a password in the middle of a
+// sentence, is not found.
 package secret
 
 import (
-	"slices"
+	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // Mask stands for a value that is not shown.
 const Mask = "(masked)"
-
-// Named tells whether the value of a variable, an option or a header of this name is a secret.
-func Named(name string) bool {
-	for _, part := range parts(name) {
-		if slices.Contains([]string{"keys", "tokens", "auth", "pass", "pwd", "bearer", "cred", "creds", "pat"}, part) ||
-			strings.HasSuffix(part, "key") || strings.HasSuffix(part, "token") {
-			return true
-		}
-		for _, word := range []string{"secret", "password", "passwd", "passphrase", "credential", "authorization", "cookie"} {
-			if strings.Contains(part, word) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// parts divides a name at what is no letter and no digit, and where a capital follows a small letter. They come in
-// small letters.
-func parts(name string) []string {
-	var b strings.Builder
-	small := false
-	for _, c := range name {
-		switch {
-		case !unicode.IsLetter(c) && !unicode.IsDigit(c):
-			c = ' '
-		case unicode.IsUpper(c) && small:
-			b.WriteByte(' ')
-		}
-		small = unicode.IsLower(c)
-		b.WriteRune(unicode.ToLower(c))
-	}
-	return strings.Fields(b.String())
-}
 
 // Value is the value of a variable or an option as it may be shown.
 func Value(name, value string) string {
@@ -57,34 +30,75 @@ func Value(name, value string) string {
 	return Text(value)
 }
 
-// harmless tells of the value of a name that says secret that it is none: one letter, a word for yes or no or, where
-// tokens are counted or named by their number, a number.
-func harmless(name, value string) bool {
-	value = strings.ToLower(value)
-	if len(value) <= 1 || slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "auto", "none", "null", Mask}, value) {
-		return true
-	}
-	number := strings.Trim(value, "0123456789") == ""
-	return number && len(value) <= 9 && slices.ContainsFunc(parts(name), func(p string) bool { return p == "tokens" || p == "token" })
-}
+// A word that assigns, as API_KEY=x and --api-key=x do; other words have a sign of equality somewhere.
+var reAssigned = lazyregexp.New(`(?s)^(-{0,2}[A-Za-z0-9_.\-]+)=(.*)$`)
 
 // Words are the words of a command line as they may be shown.
 func Words(argv []string) []string {
 	words := make([]string, len(argv))
-	option := "" // whose value the next word is
+	eachValue(argv, func(i int, name, value string) {
+		head := argv[i][:len(argv[i])-len(value)]
+		switch {
+		case name == "":
+			words[i] = Text(value)
+		case credentials(name):
+			from, to := userPassword(value)
+			words[i] = head + value[:from] + mask(value[from:to]) + value[to:]
+		default:
+			words[i] = head + Value(name, value)
+		}
+	})
+	return words
+}
+
+// eachValue calls f with each word of a command line, or what it assigns, and the name of the option or the variable
+// whose value that is, "" if there is none.
+func eachValue(argv []string, f func(i int, name, value string)) {
+	option, program := "", ""
 	for i, word := range argv {
-		name, value, assigned := strings.Cut(word, "=")
+		m := reAssigned().FindStringSubmatch(word)
+		if i > 0 && argv[i-1] == "-c" {
+			m = nil // a shell's, with other words behind
+		}
 		switch {
 		case option != "":
-			words[i], option = Value(option, word), ""
-		case assigned:
-			words[i] = name + "=" + Value(name, value)
+			f(i, option, word)
+			option = ""
+		case m != nil && program != "" && pairOption(program, m[1]) != "":
+			f(i, pairOption(program, m[1]), m[2])
+		case m != nil:
+			f(i, m[1], m[2])
 		default:
-			words[i] = Text(word)
-			if strings.HasPrefix(word, "-") && Named(word) {
+			f(i, "", word)
+			program = programOf(program, word)
+			switch {
+			case !strings.HasPrefix(word, "-"):
+			case pairOption(program, word) != "":
+				option = pairOption(program, word)
+			case Named(word):
 				option = word
 			}
 		}
 	}
-	return words
+}
+
+func mask(s string) string {
+	if s == "" {
+		return ""
+	}
+	return Mask
+}
+
+// findAll finds what a pattern matches, or its last group that takes part.
+func findAll(re *regexp.Regexp, s string) []span {
+	var found []span
+	for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
+		for i := len(m) - 2; i >= 0; i -= 2 {
+			if m[i] >= 0 {
+				found = append(found, span{m[i], m[i+1]})
+				break
+			}
+		}
+	}
+	return found
 }

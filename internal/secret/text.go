@@ -1,110 +1,127 @@
 package secret
 
 import (
+	"cmp"
+	"slices"
 	"strings"
-
-	"github.com/1bit-systems/pkg/internal/lazyregexp"
-)
-
-var (
-	// A name with what comes between it and its value, as in KEY=value, "key": "value" or Key: value.
-	reNamed = lazyregexp.New(`([A-Za-z_][A-Za-z0-9_.\-]*)(["']?)[ \t]*([=:])[ \t]*`)
-	// An option whose value is the next word.
-	reOption = lazyregexp.New(`(?:^|[\s"'=(])(--?[A-Za-z][A-Za-z0-9_\-]*)["']?(?:[ \t]|\\\n)+`)
-	// The password of a URL, with or without the user's name; some services take a token for a name.
-	reURL = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.\-]*://)([^\s/?#"'@:]*)(:[^\s/"'@]*(?:@[^\s/"'@]*)*)?@`)
-	// What is a secret by its shape: tokens of GitHub, Hugging Face, OpenAI and Slack, a JSON web token, the word after
-	// Bearer, a private key.
-	reShape = lazyregexp.New(`\b(?:gh[pousr]_|github_pat_|hf_|sk-|xox[abp]-)[A-Za-z0-9_\-]{16,}|` +
-		`\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*`)
-	reBearer = lazyregexp.New(`(?i)\b(bearer[ \t]+)[A-Za-z0-9._~+/=\-]{6,}`)
-	rePEM    = lazyregexp.New(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	"unicode"
+	"unicode/utf8"
 )
 
 // Text is a text, of one line or many, with the secrets in it masked. A line that ends with a backslash goes on in the
-// next one, as in a unit file.
-func Text(s string) string {
-	if strings.Contains(s, "-----BEGIN ") { // these are quicker than what they spare: logs are long
-		s = rePEM().ReplaceAllString(s, Mask)
-	}
-	if strings.Contains(s, "://") {
-		s = reURL().ReplaceAllStringFunc(s, maskURL)
-	}
-	if strings.ContainsAny(s, "=:") {
-		s = hide(s, reNamed().FindAllStringSubmatchIndex(s, -1), true)
-	}
-	s = hide(s, reOption().FindAllStringSubmatchIndex(s, -1), false)
-	s = reBearer().ReplaceAllString(s, "${1}"+Mask)
-	return reShape().ReplaceAllString(s, Mask)
-}
+// next one, as in a unit file. No line's end is masked.
+func Text(s string) string { return hide(s, secrets) }
 
-func maskURL(url string) string {
-	m := reURL().FindStringSubmatch(url)
-	switch {
-	case m[3] != "":
-		return m[1] + m[2] + ":" + Mask + "@"
-	case strings.HasPrefix(m[1], "http") && m[2] != "":
-		return m[1] + Mask + "@"
-	}
-	return url
-}
+// secrets finds what is a secret by its name, its place and its shape.
+func secrets(s string) []span { return append(named(s), shaped(s)...) }
 
-// hide masks the values that follow names. assigned says that a sign stands between them.
-func hide(s string, names [][]int, assigned bool) string {
+// hide masks what is found in a text. What is not seen when the text is shown, such as colours, is not looked at.
+func hide(s string, find func(string) []span) string {
+	seen, at := visible(s)
+	found := find(seen)
+	if len(found) == 0 {
+		return s
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	var b strings.Builder
 	done := 0
-	for _, m := range names {
-		begin := m[1]
-		if begin < done || !Named(s[m[2]:m[3]]) || strings.HasPrefix(strings.TrimLeft(s[begin:], `"'`), Mask) {
-			continue // within a value that is masked, or one that was
+	for i := 0; i < len(found); {
+		whole := found[i]
+		for i++; i < len(found) && found[i].from < whole.to; i++ {
+			whole.to = max(whole.to, found[i].to)
 		}
-		var quote byte // that encloses name and value
-		toEnd := false
-		if assigned {
-			if m[4] == m[5] && m[2] > 0 && (s[m[2]-1] == '"' || s[m[2]-1] == '\'') {
-				quote = s[m[2]-1]
-			}
-			toEnd = s[m[6]] == ':' && isHeader(s[m[2]:m[3]])
-		}
-		end := valueEnd(s, &begin, quote, toEnd)
-		for end > begin && !toEnd && strings.IndexByte(",;)]}", s[end-1]) >= 0 {
-			end--
-		}
-		if value := s[begin:end]; value == "" || harmless(s[m[2]:m[3]], value) {
+		if whole.from >= whole.to {
 			continue
 		}
-		b.WriteString(s[done:begin] + Mask)
-		done = end
+		if at != nil {
+			whole.from, whole.to = at[whole.from], at[whole.to-1]+1
+		}
+		b.WriteString(s[done:whole.from])
+		b.WriteString(lines(s[whole.from:whole.to]))
+		done = whole.to
 	}
 	return b.String() + s[done:]
 }
 
-// isHeader tells whether a name is a header's whose value has several words.
-func isHeader(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasSuffix(name, "authorization") || strings.HasSuffix(name, "cookie")
+// lines is Mask, with the ends of the lines that it stands for, so that what follows keeps its place.
+func lines(s string) string {
+	if !strings.Contains(s, "\n") {
+		return Mask
+	}
+	var b strings.Builder
+	masked := false
+	for line := range strings.Lines(s) {
+		text := strings.TrimRight(line, "\r\n")
+		end := line[len(text):]
+		if end != "" && strings.HasSuffix(text, `\`) {
+			text, end = text[:len(text)-1], `\`+end
+			if kept := strings.TrimRight(text, " \t"); kept != text {
+				text, end = kept, " "+end
+			}
+		}
+		inner := strings.TrimLeft(text, " \t")
+		b.WriteString(text[:len(text)-len(inner)])
+		if inner != "" && !masked {
+			b.WriteString(Mask)
+			masked = true
+		}
+		b.WriteString(end)
+	}
+	return b.String()
 }
 
-// valueEnd finds where a value that begins at *begin ends, and moves *begin behind a quote that opens it.
-func valueEnd(s string, begin *int, quote byte, toEnd bool) int {
-	if quote == 0 && *begin < len(s) && (s[*begin] == '"' || s[*begin] == '\'') {
-		quote = s[*begin]
-		*begin++
+// visible is a text without what is not seen of it when it is shown, and for each byte of it its place in the text; nil
+// where the text is all seen.
+func visible(s string) (string, []int) {
+	if strings.IndexFunc(s, unseen) < 0 {
+		return s, nil
 	}
-	i := *begin
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && i+1 < len(s):
-			i++ // whatever it is, a new line too
-		case c == '\n', quote != 0 && c == quote:
-			return i
-		case quote != 0:
-		case c == '"' || c == '\'':
-			return i
-		case toEnd:
-		case c == ' ' || c == '\t' || c == '\r' || c == '&':
+	b, at := make([]byte, 0, len(s)), make([]int, 0, len(s))
+	for i := 0; i < len(s); {
+		c, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case c == 0x1b:
+			i += escape(s[i:])
+			continue
+		case c == 0: // between the words of a command line
+			b, at = append(b, ' '), append(at, i)
+		case !unseen(c):
+			for k := range n {
+				b, at = append(b, s[i+k]), append(at, i+k)
+			}
+		}
+		i += n
+	}
+	return string(b), at
+}
+
+// holds tells whether a word, in small letters, is in a text, in letters of any size.
+func holds(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen tells characters that take no room.
+func unseen(c rune) bool {
+	return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f || c != utf8.RuneError && unicode.Is(unicode.Cf, c)
+}
+
+// escape is the length of a terminal's sequence, such as of a colour.
+func escape(s string) int {
+	if len(s) < 2 || s[1] != '[' {
+		return 1
+	}
+	for i := 2; i < len(s); i++ {
+		if s[i] >= 0x40 && s[i] <= 0x7e {
+			return i + 1
+		}
+		if s[i] < 0x20 || s[i] > 0x7e {
 			return i
 		}
 	}
-	return min(i, len(s))
+	return len(s)
 }
