@@ -15,6 +15,17 @@ type Inspection struct {
 	Settings *systemd.Settings // of the files; nil with Loaded
 	Package  *store.Package    // the armed one, nil where none is or it is not installed
 	Findings []Finding         // those that Service.Warnings are made of
+
+	view *view
+}
+
+// Given says what gives a variable to the service's server: to the next one, or else to the one that runs. ok is false
+// where nothing does, or nobody can tell.
+func (i Inspection) Given(key string) (g Given, ok bool) {
+	if i.view == nil {
+		return Given{}, false
+	}
+	return i.view.given(key)
 }
 
 // Examination is a [Survey] with what its services were read from.
@@ -55,7 +66,7 @@ func inspection(s *Service, v *view) *Inspection {
 	if v == nil {
 		return out
 	}
-	out.Loaded, out.Settings = v.loaded, v.settings
+	out.Loaded, out.Settings, out.view = v.loaded, v.settings, v
 	if s.Armed != nil {
 		out.Package = v.place.pkg(s.Armed.Path)
 	}

@@ -160,6 +160,7 @@ func (h *Host) read(u *systemd.Unit, pl *place, specs systemd.Specifiers) (*view
 // present describes a unit that has been read, and its processes.
 func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInfo, health string) *Service {
 	u := v.loaded
+	v.system, v.live, v.procs = h.Scope == systemd.ScopeSystem, live, procs
 	if live == nil && u.ActiveState == "active" && u.MainPID > 0 && h.Scope == systemd.ScopeSystem && os.Geteuid() != 0 {
 		live = &Live{Unreadable: true} // the kernel hides the processes of others (hidepid)
 	}
@@ -282,13 +283,11 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	if what, bound := boundCommand(u, v.place); bound {
 		s.find("bound-command", "1bit pkg adopt "+u.ID, "ExecStart= names a package itself (%s): a switch is refused until a variable names it", what)
 	}
-	if _, on := v.environment()[nanContinue]; on {
-		f := Finding{Check: "nan-continue", What: nanContinue + " is set: it is for soaks only"}
-		if from, ok := v.settings.Environment()[nanContinue]; ok {
-			f.Where = at(from.File, from.Line)
-			f.Remedy = fmt.Sprintf("take it out of %s, then: systemctl%s daemon-reload && 1bit pkg restart %s", f.Where, h.userFlag(), u.ID)
-		}
-		s.add(f)
+	if g, on := v.given(nanContinue); on {
+		s.add(Finding{
+			Check: "nan-continue", Where: g.Where, What: fmt.Sprintf("%s %s: it is for soaks only", nanContinue, g.By),
+			Remedy: fmt.Sprintf("%s, and the running server loses it with: 1bit pkg restart %s", g.Remedy, u.ID),
+		})
 	}
 	if l := s.Live; l != nil {
 		if l.Unreadable {

@@ -35,6 +35,10 @@ type view struct {
 	onDisk binding // the same of the files
 	astray stray   // what of the loaded unit decides and lies in no package
 	same   bool    // what is loaded is known to be what the files say
+
+	system bool // it is of the system's manager
+	live   *Live
+	procs  []procInfo // its processes
 }
 
 // view reads a unit. The files may change meanwhile unless the caller holds the unit's lock.

@@ -1,8 +1,8 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"strings"
 )
 
@@ -19,16 +19,17 @@ func fixOff() Check {
 				if !s.loaded() || s.Package == nil {
 					continue
 				}
-				environment := s.Settings.Environment()
 				for _, fix := range s.Package.Manifest.Fixes {
 					key, value, _ := strings.Cut(fix.Off, "=")
-					set, is := environment[key]
-					if fix.Off == "" || fix.Carried == nil || !*fix.Carried || !is || set.Value != value {
+					if fix.Off == "" || fix.Carried == nil || !*fix.Carried {
 						continue
 					}
-					from := fmt.Sprintf("%s:%d", set.File, set.Line)
-					add(from, s.typed(fmt.Sprintf("take %s out of %s, then: systemctl --user daemon-reload && 1bit pkg restart UNIT", fix.Off, from)),
-						"%s turns %s (%s) off with %s, and %s carries that fix", s.where, fix.ID, fix.Title, fix.Off, s.Package.Name)
+					set, is := s.Given(key)
+					if !is || set.Value != value || set.Process != 0 && s.RestartPending { // which runs another package
+						continue
+					}
+					add(cmp.Or(set.Where, s.where), s.typed(set.Remedy+"; then: 1bit pkg restart UNIT"),
+						"%s turns %s (%s) off: %s %s, and %s carries that fix", s.where, fix.ID, fix.Title, fix.Off, set.By, s.Package.Name)
 				}
 			}
 			return err

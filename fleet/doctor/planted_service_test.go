@@ -200,6 +200,27 @@ func servicePlants() []plant {
 			plant: conf("10-nan.conf", "[Service]\nEnvironment=GGML_HRX_NAN_CONTINUE=1\n"),
 		},
 		{
+			name: "NaN go on, by the command", check: "nan-continue", where: second + ":", what: "by ExecStart=",
+			plant: func(g *garden, _ *question) {
+				g.unit(serverOf("aaa0001") + "ExecStart=/usr/bin/env GGML_HRX_NAN_CONTINUE=1 ${ONEBIT_LLAMA_SERVER} --port 1\n")
+			},
+		},
+		{
+			name: "NaN go on, by the manager", check: "nan-continue", where: unit, what: "the manager gives",
+			plant: func(g *garden, _ *question) {
+				g.later(func() { g.asUser("systemctl", "--user", "unset-environment", "GGML_HRX_NAN_CONTINUE") })
+				g.asUser("systemctl", "--user", "set-environment", "GGML_HRX_NAN_CONTINUE=1")
+			},
+		},
+		{
+			name: "NaN go on, in what runs", check: "nan-continue", where: unit, what: "the server that runs",
+			plant: func(g *garden, _ *question) {
+				g.asUser("systemctl", "--user", "set-environment", "GGML_HRX_NAN_CONTINUE=1")
+				g.restart()
+				g.asUser("systemctl", "--user", "unset-environment", "GGML_HRX_NAN_CONTINUE")
+			},
+		},
+		{
 			name: "a fix that is turned off", check: "fix-off", where: second + ":", what: "engine#123 (decode-split race)", also: []string{"newer-fix"},
 			plant: func(g *garden, _ *question) {
 				g.install("f00d001", fixed)
@@ -224,7 +245,7 @@ func servicePlants() []plant {
 			plant: conf("zzz.conf", "[Service]\n"+serverOf("bbb0002")),
 		},
 		{
-			name: "a line that loses", check: "shadowed", where: own + "10-old.conf:2", what: "1bit-hrx-bbb0002",
+			name: "a line that loses", check: "shadowed", where: own + "10-old.conf:2", what: "and other lines win over it",
 			plant: conf("10-old.conf", "[Service]\n"+serverOf("bbb0002")),
 		},
 		{

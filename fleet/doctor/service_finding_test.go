@@ -71,3 +71,19 @@ func TestServiceState(t *testing.T) {
 		}
 	}
 }
+
+// The line that decides without our drop-in is what a first rollback goes back to: nobody is told to take it out.
+func TestShadowedButFallenBackOn(t *testing.T) {
+	s := service{where: "llm.service", acts: true}
+	s.Unit = "llm.service"
+	l := &look{services: func() ([]service, error) { return []service{s}, nil }}
+	s.Shadowed = []fleet.Place{{File: "/u", Line: 14, Setting: "ONEBIT_LLAMA_SERVER"}, {File: "/u", Line: 15, Setting: "LD_LIBRARY_PATH"}}
+	var out []Finding
+	if err := shadowed().find(t.Context(), l, found(&out)); err != nil || len(out) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	s.Shadowed = append(s.Shadowed, fleet.Place{File: "/v", Line: 2, Setting: "ONEBIT_LLAMA_SERVER"})
+	if err := shadowed().find(t.Context(), l, found(&out)); err != nil || len(out) != 1 || out[0].Where != "/u:14" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
