@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/1bit-systems/pkg/internal/secret"
+	"github.com/1bit-systems/pkg/systemd"
 )
 
 // mask hides the secrets in all that was gathered and that others wrote.
@@ -27,15 +28,8 @@ func (g *gatherer) mask() {
 			(*entries)[i] = hide((*entries)[i])
 		}
 	}
-	for i := range e.Entries {
-		e.Entries[i].Message = hide(e.Entries[i].Message)
-		for name, value := range e.Entries[i].Fields {
-			e.Entries[i].Fields[name] = hide(value)
-		}
-	}
-	for i := range e.Kernels {
-		e.Kernels[i].Message = hide(e.Kernels[i].Message)
-	}
+	maskEntries(e.Entries, hide)
+	maskEntries(e.Kernels, hide)
 	for i := range e.Kernel {
 		e.Kernel[i].Text, e.Kernel[i].Process = hide(e.Kernel[i].Text), hide(e.Kernel[i].Process)
 	}
@@ -59,4 +53,25 @@ func (g *gatherer) mask() {
 	}
 	e.Actions = actions
 	e.HostNow.Command = hide(e.HostNow.Command)
+}
+
+// maskEntries hides the secrets in a log. A private key comes in as many entries as it has lines, from one process.
+func maskEntries(entries []systemd.Entry, hide func(string) string) {
+	type writer struct {
+		boot, unit string
+		pid        int
+	}
+	keys := map[writer]*secret.KeyLines{}
+	for i := range entries {
+		e := &entries[i]
+		from := writer{e.Boot, e.Unit, e.PID}
+		if keys[from] == nil {
+			keys[from] = &secret.KeyLines{}
+		}
+		e.Message = hide(keys[from].Text(e.Message))
+		e.Identifier, e.Missing = hide(e.Identifier), hide(e.Missing)
+		for name, value := range e.Fields {
+			e.Fields[name] = hide(value)
+		}
+	}
 }

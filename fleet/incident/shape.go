@@ -99,19 +99,19 @@ func (out *Shape) command(argv []string) {
 			out.KVUnified = true
 		case "-no-kvu", "--no-kv-unified":
 		case "--host", "--port", "--log-file", "--api-key", "--api-key-file", "--api-prefix", "--alias", "-a", "--ssl-key-file", "--ssl-cert-file",
-			"--log-colors", "--slot-save-path", "--path", "-mu", "--model-url", "-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "--hf-token":
+			"--log-colors", "--slot-save-path", "--path", "-mu", "--model-url", "-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hft", "--hf-token":
 			takes()
 		case "--log-disable", "--no-webui", "--metrics", "--props", "--slots", "--no-slots":
 		default:
-			out.Flags = append(out.Flags, args[i])
+			flag := args[i : i+1]
 			if !joined && i+1 < len(args) && (!strings.HasPrefix(args[i+1], "-") || number(args[i+1])) {
 				i++
-				out.Flags = append(out.Flags, args[i])
+				flag = args[i-1 : i+1]
+			}
+			if !strings.Contains(strings.Join(flag, " "), secret.Mask) { // without its value it would be another
+				out.Flags = append(out.Flags, flag...)
 			}
 		}
-	}
-	if slices.ContainsFunc(out.Flags, func(f string) bool { return strings.Contains(f, secret.Mask) }) {
-		out.Flags = []string{} // a flag without its value would be another shape; the report shows the command itself
 	}
 }
 
