@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
-	"github.com/1bit-systems/pkg/systemd"
 )
 
-// The files of an incident's folder. evidenceName and the two logs are what Read needs; the others are for people.
+// The files of an incident's folder. evidenceName and what it names beside it are what Read needs; the others are for people.
 const (
 	markdownName  = "incident.md"
 	reportName    = "incident.json"
@@ -43,7 +41,7 @@ func Write(dir string, e *Evidence, r *Report) error {
 		return fmt.Errorf("write the incident: %w", err)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("write the incident: %s: %w: name another folder", dir, fs.ErrExist)
+		return taken(dir)
 	}
 	sweep(parent)
 	staging, unlock, err := stage(parent)
@@ -54,10 +52,46 @@ func Write(dir string, e *Evidence, r *Report) error {
 	if err = fill(staging, files); err == nil {
 		err = finish(staging, dir)
 	}
+	if errors.Is(err, fs.ErrExist) { // since it was looked for
+		return errors.Join(taken(dir), os.RemoveAll(staging))
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write the incident: %w", err), os.RemoveAll(staging))
 	}
 	return nil
+}
+
+func taken(dir string) error {
+	return fmt.Errorf("write the incident: %s: %w: name another folder", dir, fs.ErrExist)
+}
+
+// mostNames bounds how many folders of one name are tried.
+const mostNames = 1000
+
+// WriteFree writes as [Write] does, at dir or, where that is there, at the next free name: dir-2, dir-3, … It gives the
+// folder.
+func WriteFree(dir string, e *Evidence, r *Report) (string, error) {
+	for n := 1; ; n++ {
+		at := dir
+		if n > 1 {
+			at = fmt.Sprintf("%s-%d", dir, n)
+		}
+		if err := Write(at, e, r); !errors.Is(err, fs.ErrExist) || n == mostNames {
+			return at, err
+		}
+	}
+}
+
+// kept is the evidence as its file has it, with what tells whether the files beside it are whole.
+type kept struct {
+	Schema int `json:"schema"`
+	*Evidence
+	Beside map[string]keptFile `json:"beside"`
+}
+
+type keptFile struct {
+	SHA256  string `json:"sha256"`
+	Entries int    `json:"entries"` // of a log
 }
 
 type file struct {
@@ -70,10 +104,6 @@ func filesOf(e *Evidence, r *Report) ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the report: %w", err)
 	}
-	evidence, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode the evidence: %w", err)
-	}
 	entries, err := encodeEntries(e.Entries)
 	if err != nil {
 		return nil, err
@@ -82,10 +112,7 @@ func filesOf(e *Evidence, r *Report) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []file{
-		{markdownName, []byte(r.Markdown())}, {reportName, append(report, '\n')}, {evidenceName, append(evidence, '\n')},
-		{entriesName, entries}, {kernelName, kernel},
-	}
+	files := []file{{entriesName, entries}, {kernelName, kernel}}
 	if len(e.Manifest) > 0 {
 		files = append(files, file{manifestName, e.Manifest})
 	}
@@ -96,6 +123,15 @@ func filesOf(e *Evidence, r *Report) ([]file, error) {
 		}
 		files = append(files, file{actionsName, append(actions, '\n')})
 	}
+	whole := kept{Schema, e, map[string]keptFile{}}
+	for _, f := range files {
+		whole.Beside[f.name] = keptFile{digest(f.data), countOf(f.name, f.data)}
+	}
+	evidence, err := json.MarshalIndent(whole, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the evidence: %w", err)
+	}
+	files = append(files, file{markdownName, []byte(r.Markdown())}, file{reportName, append(report, '\n')}, file{evidenceName, append(evidence, '\n')})
 	for i, f := range e.Files {
 		files = append(files, file{fmt.Sprintf("%s/%02d-%s", unitFilesName, i, safeName(filepath.Base(f.Path))), []byte(f.Text)})
 	}
@@ -113,16 +149,25 @@ func safeName(name string) string {
 	return name[:min(len(name), 100)]
 }
 
-// stage makes a folder to write in and holds it, so that nobody takes it for what a crash left.
+// stage makes a folder to write in and holds it, so that nobody takes it for what a crash left. Another writer may do so
+// before it is held: then there is a next one.
 func stage(parent string) (dir string, unlock func(), err error) {
-	if dir, err = os.MkdirTemp(parent, stagingPrefix); err != nil {
-		return "", nil, err
+	for range mostNames {
+		if dir, err = os.MkdirTemp(parent, stagingPrefix); err != nil {
+			return "", nil, err
+		}
+		var f *os.File
+		if f, err = hold(dir); err == nil {
+			if _, err = os.Lstat(dir); err == nil {
+				return dir, func() { f.Close() }, nil
+			}
+			f.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			return "", nil, errors.Join(err, os.Remove(dir))
+		}
 	}
-	f, err := hold(dir)
-	if err != nil {
-		return "", nil, errors.Join(err, os.Remove(dir))
-	}
-	return dir, func() { f.Close() }, nil
+	return "", nil, err
 }
 
 // hold locks a folder while it is open.
@@ -177,61 +222,3 @@ func finish(staging, dir string) error {
 
 // maxEvidence bounds each file that is read, in bytes.
 const maxEvidence = 256 << 20
-
-// Read gives the evidence of a folder that Write made. A damaged one is an error that says so.
-func Read(dir string) (*Evidence, error) {
-	b, err := readBounded(filepath.Join(dir, evidenceName), maxEvidence)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the incident: %s is no folder of an incident, which has %s: %w", dir, evidenceName, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the incident: %w", err)
-	}
-	e := &Evidence{}
-	if err := json.Unmarshal(b, e); err != nil {
-		return nil, fmt.Errorf("read the incident: %s: %w", filepath.Join(dir, evidenceName), err)
-	}
-	if e.Unit == "" || e.GatheredAt.IsZero() {
-		return nil, fmt.Errorf("read the incident: %s is no evidence of an incident", filepath.Join(dir, evidenceName))
-	}
-	for name, to := range map[string]*[]systemd.Entry{entriesName: &e.Entries, kernelName: &e.Kernels} {
-		if *to, err = readEntries(filepath.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("read the incident: %w", err)
-		}
-	}
-	if b, err = readBounded(filepath.Join(dir, actionsName), maxEvidence); err == nil {
-		err = json.Unmarshal(b, &e.Actions)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the incident: %s: %w", filepath.Join(dir, actionsName), err)
-	}
-	if e.Manifest, err = readBounded(filepath.Join(dir, manifestName), maxEvidence); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the incident: %w", err)
-	}
-	return e, nil
-}
-
-// readEntries reads a log. A torn or foreign line is an error: the folder was whole when it was made.
-func readEntries(path string) ([]systemd.Entry, error) {
-	b, err := readBounded(path, maxEvidence)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var entries []systemd.Entry
-	for n := 1; len(b) > 0; n++ {
-		line, rest, _ := bytes.Cut(b, []byte("\n"))
-		b = rest
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		e, err := decodeEntry(line)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		entries = append(entries, e)
-	}
-	return entries, nil
-}

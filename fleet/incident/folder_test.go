@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/1bit-systems/pkg/engine/gpu"
 	"github.com/1bit-systems/pkg/systemd"
@@ -127,15 +130,32 @@ func TestWriteIsWhole(t *testing.T) {
 	}
 }
 
+// What is not as it was written is refused, or said where it is whole all the same.
 func TestReadDamaged(t *testing.T) {
+	evidence := func(from, to string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(from), []byte(to), 1) }
+	}
+	text := func(s string) func([]byte) []byte { return func([]byte) []byte { return []byte(s) } }
 	for _, test := range []struct {
-		name, file, text, want string
+		name, file string
+		change     func([]byte) []byte // nil: it is removed
+		want       string
 	}{
-		{"no evidence", "raw/evidence.json", "", "is no folder of an incident, which has raw/evidence.json"},
-		{"torn evidence", "raw/evidence.json", `{"unit":"a`, "evidence.json: unexpected end"},
-		{"other JSON", "raw/evidence.json", `{"plan":1}`, "is no evidence of an incident"},
-		{"torn log", "raw/journal.jsonl", `{"__REALTIME_TIMESTAMP":"1"}` + "\n" + `{"MESSAGE":`, "journal.jsonl:2: read an entry"},
-		{"no actions", "raw/actions.json", `{`, "actions.json: unexpected end"},
+		{"no evidence", "raw/evidence.json", nil, "is no folder of an incident, which has raw/evidence.json"},
+		{"torn evidence", "raw/evidence.json", text(`{"unit":"a`), "evidence.json: unexpected end"},
+		{"other JSON", "raw/evidence.json", text(`{"plan":1}`), "it is none of an incident"},
+		{"nothing in it", "raw/evidence.json", text(`{"schema":1}`), "is no evidence of an incident"},
+		{"a newer schema", "raw/evidence.json", evidence(`"schema": 1`, `"schema": 99`), "a newer program wrote it (schema 99, this one knows 1)"},
+		{"a newer schema of another form", "raw/evidence.json", text(`{"schema":2,"unit":["a"]}`), "a newer program wrote it (schema 2, this one knows 1)"},
+		{"a file outside", "raw/evidence.json", evidence(`"raw/actions.json"`, `"../actions.json"`), "names a file outside"},
+		{"torn log", "raw/journal.jsonl", func(b []byte) []byte { return b[:len(b)-20] }, "raw/journal.jsonl:3: read an entry"},
+		{"cut log", "raw/journal.jsonl", func(b []byte) []byte { return b[:bytes.IndexByte(b, '\n')+1] }, "is not whole: raw/journal.jsonl has 1 entries, and 3 were written"},
+		{"empty log", "raw/journal.jsonl", text(""), "raw/journal.jsonl has 0 entries, and 3"},
+		{"no log", "raw/journal.jsonl", nil, "is not whole: raw/journal.jsonl is missing"},
+		{"no log of the kernel", "raw/kernel.jsonl", nil, "is not whole: raw/kernel.jsonl is missing"},
+		{"no manifest", "raw/1bit-package.json", nil, "is not whole: raw/1bit-package.json is missing"},
+		{"torn actions", "raw/actions.json", text("{"), "raw/actions.json:unexpected end"},
+		{"somebody took out a word", "raw/journal.jsonl", evidence("plain", "(gone)"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a")
@@ -144,17 +164,65 @@ func TestReadDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, test.file)
-			err := os.Remove(path)
-			if test.text != "" {
-				err = errors.Join(err, os.WriteFile(path, []byte(test.text), 0o600))
+			b, err := os.ReadFile(path)
+			if err == nil {
+				err = os.Remove(path)
+			}
+			if test.change != nil {
+				err = errors.Join(err, os.WriteFile(path, test.change(b), 0o600))
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want %q", err, test.want)
+			got, err := Read(dir)
+			switch {
+			case test.want != "":
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%v, want %q", err, test.want)
+				}
+			case err != nil || len(got.Missing) != 1 || !strings.Contains(got.Missing[0], "raw/journal.jsonl was when it was written: somebody changed it"):
+				t.Errorf("%v %v", got, err)
 			}
 		})
+	}
+}
+
+// Reports that are written at once, or within one second, are all there.
+func TestWriteFree(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "incidents", "20261023T104512Z-llm.service")
+	const writers = 6
+	var group errgroup.Group
+	folders, refused := make([]string, writers), make([]error, writers)
+	for i := range writers {
+		group.Go(func() (err error) {
+			e := sampleEvidence()
+			folders[i], err = WriteFree(dir, e, Analyse(e))
+			refused[i] = Write(dir, e, Analyse(e))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(folders)
+	var want []string
+	for i := range writers {
+		want = append(want, dir)
+		if i > 0 {
+			want[i] += fmt.Sprintf("-%d", i+1)
+		}
+		if _, err := Read(want[i]); err != nil {
+			t.Error(err)
+		}
+		if err := refused[i]; !errors.Is(err, fs.ErrExist) || !strings.HasSuffix(err.Error(), "name another folder") {
+			t.Errorf("without a free name: %v", err)
+		}
+	}
+	if d := cmp.Diff(want, folders); d != "" {
+		t.Error(d)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), stagingPrefix+"*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
 	}
 }
 
