@@ -12,7 +12,10 @@ import (
 
 // ending says in words how the last incarnation of a unit ended, "" where systemd does not know that it has.
 func ending(u *systemd.Unit) string {
+	wasReady := !u.MainStarted.IsZero() && u.ActiveLeft.After(u.MainStarted)
 	switch {
+	case u.Result == "timeout" && wasReady:
+		return "a time limit ended it after it was ready (RuntimeMaxSec=, or TimeoutStopSec= at its stop)"
 	case u.Result == "timeout" && strings.HasPrefix(u.Type, "notify"):
 		return fmt.Sprintf("READY=1 did not come within TimeoutStartSec=%s (Type=%s)", u.TimeoutStart, u.Type)
 	case u.Result == "timeout":

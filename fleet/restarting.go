@@ -14,13 +14,14 @@ func restarting(u *systemd.Unit) bool { return strings.HasPrefix(u.SubState, "au
 func (h *Host) describeEnd(v *view, s *Service) {
 	u := v.loaded
 	why := or(ending(u), "systemd does not say how it ended")
-	again := "it was not started again"
+	again, more := "it was not started again", "systemd starts it again"
 	if u.NRestarts > 0 {
 		again = fmt.Sprintf("systemd has started it again %d times", u.NRestarts)
+		more = again + " and will once more"
 	}
 	switch {
 	case restarting(u):
-		s.find("failing", h.wayBack(v), "it does not stay up: %s; %s and will once more", why, again)
+		s.find("failing", h.wayBack(v), "it does not stay up: %s; %s", why, more)
 	case u.ActiveState == "failed":
 		s.find("failing", h.wayBack(v), "it has failed and is down: %s; %s", why, again)
 	}

@@ -330,7 +330,7 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	case pkg == nil:
 		s.find("package-missing", h.takeIn(armed.Path), "%s is no installed package", armed.Path)
 	case pkg.State != store.StateOK:
-		s.find("package-state", "1bit pkg verify "+pkg.Name+" tells what, an installation of another name replaces it", "%s is %s: %s", pkg.Name, pkg.State, pkg.Detail)
+		s.find("package-state", fmt.Sprintf("1bit pkg verify %[1]s tells which files; the way to a whole one: 1bit pkg switch %[2]s OTHER --restart, 1bit pkg remove %[1]s, install it again, and switch back", pkg.Name, s.Unit), "%s is %s: %s", pkg.Name, pkg.State, pkg.Detail)
 	}
 	if v.active != nil && v.active.Package.Name == armed.Name && v.active.Package.Digest != "" && armed.Digest != "" &&
 		v.active.Package.Digest != armed.Digest {

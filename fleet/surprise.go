@@ -129,6 +129,12 @@ func misplaced(v *view, s *Service) {
 				What: fmt.Sprintf("%s sets %s= in [%s], a section that systemd does not know: it ignores all of it", from, line.Key, line.Section),
 			})
 		case known:
+			if right := misspelt(line.Section, line.Key); right != "" {
+				s.add(Finding{
+					Check: "unit-file", Where: from, Remedy: fmt.Sprintf("write %s=", right),
+					What: fmt.Sprintf("%s sets %s=, a key that systemd does not know: it ignores it", from, line.Key),
+				})
+			}
 			for _, one := range wrongSections {
 				if one.right != line.Section && slices.Contains(one.keys, line.Key) {
 					s.add(Finding{

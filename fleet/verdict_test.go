@@ -36,6 +36,11 @@ func TestEnding(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", u, got, want)
 		}
 	}
+	started := time.Date(2026, 10, 23, 10, 0, 0, 0, time.UTC)
+	late := systemd.Unit{Result: "timeout", Type: "simple", TimeoutStart: 90 * time.Second, MainStarted: started, ActiveLeft: started.Add(6 * time.Second)}
+	if got := ending(&late); !strings.Contains(got, "RuntimeMaxSec=") || strings.Contains(got, "start limit") {
+		t.Errorf("of what was ready: %q", got)
+	}
 	if got := ending(&systemd.Unit{Result: "success"}); got != "" {
 		t.Errorf("one that lives ended: %q", got)
 	}

@@ -37,9 +37,9 @@ func oom() Check {
 					}
 				}
 				if kills > 0 {
-					limit := "the machine had no memory left"
+					limit := "it has no MemoryMax="
 					if s.Loaded.MemoryMax != nil {
-						limit = fmt.Sprintf("MemoryMax= is %.1f GiB", float64(*s.Loaded.MemoryMax)/(1<<30))
+						limit = fmt.Sprintf("its MemoryMax= is %.1f GiB", float64(*s.Loaded.MemoryMax)/(1<<30))
 					}
 					add(s.where, "", "%d of its processes were killed for want of memory since it was started or the machine was; %s", kills, limit)
 				}

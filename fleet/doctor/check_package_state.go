@@ -12,7 +12,7 @@ func packageState() Check {
 	return Check{
 		Name:   "package-state",
 		Reason: "A package that was touched, lost files or was rebuilt in place is not what its name, its digest and its tests speak of, and nobody can go back to it.",
-		Remedy: "1bit pkg verify tells which files; install the package again, or switch to one that is whole",
+		Remedy: "1bit pkg verify ID tells which files; let what runs it run another package with 1bit pkg switch UNIT OTHER --restart, then 1bit pkg remove ID and install it again",
 		find: func(_ context.Context, l *look, add adder) error {
 			services, err := l.services()
 			told := map[string]bool{}
@@ -24,7 +24,7 @@ func packageState() Check {
 			packages, perr := l.packages()
 			for _, p := range packages {
 				if p.State != store.StateOK && !told[p.Path] {
-					add(p.Path, "1bit pkg verify "+p.Name+" tells which files; where nothing needs it: 1bit pkg remove "+p.Name, "%s is %s: %s", p.Name, p.State, p.Detail)
+					add(p.Path, "1bit pkg verify "+p.Name+" tells which files; then 1bit pkg remove "+p.Name+", which names the services that have to be switched to another package first, and install it again where it is needed", "%s is %s: %s", p.Name, p.State, p.Detail)
 				}
 			}
 			return errors.Join(err, perr)

@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/1bit-systems/pkg/systemd"
@@ -36,7 +38,8 @@ func shared(a, b service) string {
 		return slices.ContainsFunc(a.Settings.Values("Unit", "Conflicts"), func(v systemd.Value) bool { return slices.Contains(strings.Fields(v.Value), b.Unit) })
 	}
 	for _, s := range []service{a, b} {
-		if !s.meant() || yes(s.Settings.Last("Service", "PrivateNetwork").Value) {
+		tried := s.loaded() && s.Loaded.ActiveState == "failed" // somebody started it, and it may have failed of this
+		if !s.meant() && !tried || yes(s.Settings.Last("Service", "PrivateNetwork").Value) {
 			return ""
 		}
 	}
@@ -59,21 +62,35 @@ func yes(v systemd.Value) bool {
 }
 
 // listen is where a command says that a server listens.
-type listen struct{ host, port string }
+type listen struct {
+	host, port string
+	shares     bool // with others of its kind
+}
 
 func everywhere(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsUnspecified()
 }
 
-// listens are the ports that the commands of a service name, and its environment.
+// usualPort is where a server listens that nobody tells.
+const usualPort = "8080"
+
+// listens are the ports that the commands of a service name, and its environment; that of the engine's server by itself is
+// known where its command is.
 func listens(s service) []listen {
 	environment := s.Settings.Environment()
 	var out []listen
 	for _, command := range s.Settings.Start() {
-		argv, _ := s.Settings.Argv(command, nil)
-		words := strings.Fields(strings.Join(argv, " ")) // also those of a shell's command
-		one := listen{environment["LLAMA_ARG_HOST"].Value, environment["LLAMA_ARG_PORT"].Value}
+		argv, unsure := s.Settings.Argv(command, nil)
+		text := strings.Join(argv, " ")
+		words := strings.Fields(text) // also those of a shell's command
+		one := listen{host: environment["LLAMA_ARG_HOST"].Value, port: environment["LLAMA_ARG_PORT"].Value}
+		if g, ok := s.Given("LLAMA_ARG_PORT"); ok && g.Process == 0 {
+			one.port = g.Value
+		}
+		if one.port == "" && unsure == "" && !strings.Contains(text, "$") && server(words) {
+			one.port = usualPort
+		}
 		for i, word := range words {
 			name, value, joined := strings.Cut(word, "=")
 			if !joined && i+1 < len(words) {
@@ -84,14 +101,28 @@ func listens(s service) []listen {
 				one.port = value
 			case "--host":
 				one.host = value
+			case "--reuse-port":
+				one.shares = true
 			}
 		}
 		if one.host == "" || one.host == "localhost" {
 			one.host = "127.0.0.1"
 		}
-		if one.port != "" && one.port != "0" {
-			out = append(out, one)
+		n, err := strconv.Atoi(one.port)
+		if err == nil && n > 0 && !one.shares && !strings.HasSuffix(one.host, ".sock") { // which is no port
+			out = append(out, listen{host: one.host, port: strconv.Itoa(n)})
 		}
 	}
 	return out
+}
+
+// server tells whether a command starts the engine's server itself, not by a front end that has a port of its own.
+func server(words []string) bool {
+	i := slices.IndexFunc(words, func(word string) bool { return filepath.Base(word) == "llama-server" })
+	for j := range i {
+		if word := words[j]; filepath.Base(word) != "env" && filepath.Base(word) != "exec" && !strings.Contains(word, "=") && !slices.Contains([]string{"sh", "bash", "-c"}, filepath.Base(word)) {
+			return false
+		}
+	}
+	return i >= 0
 }

@@ -116,6 +116,11 @@ func servicePlants() []plant {
 			plant: conf("10-limit.conf", "[Unit]\nStartLimitBurst=3\nStartLimitIntervalSec=120\n"),
 		},
 		{name: "no restart", check: "no-restart", where: unit, what: "Restart=no", plant: conf("10-restart.conf", "[Service]\nRestart=no\n")},
+		{name: "a restart after success alone", check: "no-restart", where: unit, what: "Restart=on-success", plant: conf("10-restart.conf", "[Service]\nRestart=on-success\n")},
+		{
+			name: "no restart after an abort", check: "no-restart", where: own + "10-restart.conf:2", what: "SIGABRT",
+			plant: conf("10-restart.conf", "[Service]\nRestartPreventExitStatus=2 SIGTERM SIGABRT\n"),
+		},
 		{
 			name: "too little time to load", check: "notify-timeout", where: unit, what: "1m30s to load",
 			plant: conf("10-notify.conf", "[Service]\nType=notify\nTimeoutStartSec=90\n"),
@@ -143,6 +148,10 @@ func servicePlants() []plant {
 		{
 			name: "a line before any section", check: "unit-file", where: own + "10-torn.conf:1", what: "before the first section",
 			plant: conf("10-torn.conf", "Environment=A=1\n"),
+		},
+		{
+			name: "a key that nobody knows", check: "unit-file", where: own + "10-slip.conf:2", what: "Restrt=",
+			plant: conf("10-slip.conf", "[Service]\nRestrt=no\n"),
 		},
 		{
 			name: "a drop-in that leads nowhere", check: "unit-file", where: own + "10-lost.conf", what: unit,

@@ -77,8 +77,11 @@ func (l *look) rootly() []string {
 
 // polkit says who else than root may restart the system's services.
 func (l *look) polkit() string {
-	if _, err := os.Stat(l.path("usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service")); err != nil {
-		return "There is no polkit here: systemd starts and stops the system's services for root alone."
+	if !slices.ContainsFunc([]string{"usr/share", "usr/local/share", "etc", "run/current-system/sw/share"}, func(dir string) bool {
+		_, err := os.Stat(l.path(dir, "dbus-1/system-services/org.freedesktop.PolicyKit1.service"))
+		return err == nil
+	}) {
+		return "No polkit was found where it is usually installed: without one systemd starts and stops the system's services for root alone."
 	}
 	var rules, hidden []string
 	for _, dir := range []string{"etc/polkit-1/rules.d", "run/polkit-1/rules.d", "usr/local/share/polkit-1/rules.d", "usr/share/polkit-1/rules.d"} {

@@ -49,11 +49,17 @@ func (s service) typed(remedy string) string {
 		remedy = strings.ReplaceAll(remedy, "systemctl --user", "systemctl")
 	}
 	switch {
-	case s.acts:
+	case s.acts, s.Scope == systemd.ScopeUser && s.User == "": // the account's own
 	case s.Scope == systemd.ScopeSystem:
 		remedy = strings.NewReplacer("systemctl ", "sudo systemctl ", "1bit pkg ", "sudo 1bit pkg ").Replace(remedy)
-	default:
-		remedy = "as " + s.User + ": " + remedy
+	default: // root looks; an editor wants the account's own session, everything else of systemctl does not
+		as := "sudo -iu " + s.User + " "
+		remedy = strings.NewReplacer(
+			"systemctl --user edit ", as+"env XDG_RUNTIME_DIR=/run/user/$(id -u "+s.User+") systemctl --user edit ",
+			"systemctl --user ", "sudo systemctl --user -M "+s.User+"@ ",
+			"journalctl --user ", as+"journalctl --user ",
+			"1bit pkg ", as+"1bit pkg ", "1bit incident ", as+"1bit incident ",
+		).Replace(remedy)
 	}
 	return remedy
 }

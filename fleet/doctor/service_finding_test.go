@@ -19,12 +19,21 @@ func TestTypedRemedy(t *testing.T) {
 		{systemd.ScopeUser, "", true, "systemctl --user edit llm.service, then: 1bit pkg restart llm.service"},
 		{systemd.ScopeSystem, "", true, "systemctl edit llm.service, then: 1bit pkg restart llm.service"},
 		{systemd.ScopeSystem, "", false, "sudo systemctl edit llm.service, then: sudo 1bit pkg restart llm.service"},
-		{systemd.ScopeUser, "ai", false, "as ai: systemctl --user edit llm.service, then: 1bit pkg restart llm.service"},
+		{systemd.ScopeUser, "", false, "systemctl --user edit llm.service, then: 1bit pkg restart llm.service"},
+		{systemd.ScopeUser, "ai", false, "sudo -iu ai env XDG_RUNTIME_DIR=/run/user/$(id -u ai) systemctl --user edit llm.service, then: sudo -iu ai 1bit pkg restart llm.service"},
 	} {
 		s := service{Inspection: fleet.Inspection{Service: fleet.Service{Unit: "llm.service", Scope: tt.scope, User: tt.user}}, acts: tt.acts}
 		if got := s.typed(remedy); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt, got, tt.want)
 		}
+	}
+}
+
+// What root is told of another account's service can be typed in by root.
+func TestTypedReload(t *testing.T) {
+	s := service{Inspection: fleet.Inspection{Service: fleet.Service{Unit: "llm.service", Scope: systemd.ScopeUser, User: "ai"}}}
+	if got := s.typed("take it out, then: systemctl --user daemon-reload"); got != "take it out, then: sudo systemctl --user -M ai@ daemon-reload" {
+		t.Error(got)
 	}
 }
 
