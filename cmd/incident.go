@@ -72,15 +72,7 @@ func (a *app) runIncident(ctx context.Context, args []string, opts incidentOptio
 		return err
 	}
 	r := incident.Analyse(e)
-	out := opts.out
-	if out == "" && opts.from == "" && (r.Ending != nil || len(r.Guard) > 0) {
-		out = filepath.Join(a.incidentsDir(), incident.FolderName(e.Unit, e.GatheredAt))
-	}
-	if out != "" {
-		if err := incident.Write(out, e, r); err != nil {
-			return err
-		}
-	}
+	out, unwritten := a.writeIncident(e, r, opts)
 	err = a.show(incidentDocument{r, out}, func(w io.Writer) error {
 		_, err := io.WriteString(w, r.Markdown())
 		return err
@@ -88,7 +80,22 @@ func (a *app) runIncident(ctx context.Context, args []string, opts incidentOptio
 	if err == nil && out != "" && !a.json() {
 		fmt.Fprintf(a.stderr, "written to %s\n", out)
 	}
-	return err
+	return errors.Join(err, unwritten)
+}
+
+// writeIncident writes a report to the folder that is asked for, or to one of its own where there is something to keep. It
+// gives "" where nothing is written: the report is shown all the same.
+func (a *app) writeIncident(e *incident.Evidence, r *incident.Report, opts incidentOptions) (out string, err error) {
+	switch {
+	case opts.out != "":
+		out, err = opts.out, incident.Write(opts.out, e, r)
+	case opts.from == "" && (r.Ending != nil || len(r.Guard) > 0):
+		out, err = incident.WriteFree(filepath.Join(a.incidentsDir(), incident.FolderName(e.Unit, e.GatheredAt)), e, r)
+	}
+	if err != nil {
+		return "", err
+	}
+	return out, nil
 }
 
 // incidentsDir holds the folders of incidents.

@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // The files of an incident's folder. evidenceName and what it names beside it are what Read needs; the others are for people.
@@ -27,7 +30,10 @@ const (
 )
 
 // stagingPrefix begins the names of folders that are being written, beside those that are done.
-const stagingPrefix = ".incident-"
+const stagingPrefix = ".1bit-incident-"
+
+// Their names end with a number.
+var reStaging = lazyregexp.New(`^\.1bit-incident-[0-9]+$`)
 
 // Write makes the folder of an incident, whole or not at all, also after a crash or a power loss. It wraps fs.ErrExist
 // where dir is there already, and leaves that as it is.
@@ -182,18 +188,41 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes what crashes left: folders that nobody holds. What cannot be removed stays.
+// sweep removes what crashes left: folders of ours that nobody holds. What cannot be removed stays. The folder may be one
+// that its owner named, with others' files in it: only what Write makes is removed.
 func sweep(parent string) {
-	left, err := filepath.Glob(filepath.Join(parent, stagingPrefix+"*"))
+	left, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
-	for _, dir := range left {
-		if f, err := hold(dir); err == nil {
-			_ = os.RemoveAll(dir) // it is only in the way
-			f.Close()
+	for _, entry := range left {
+		if !reStaging().MatchString(entry.Name()) {
+			continue
 		}
+		dir := filepath.Join(parent, entry.Name())
+		f, err := hold(dir)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && ownedBy(info, os.Getuid()) && onlyOurs(dir) {
+			_ = os.RemoveAll(dir) // it is only in the way
+		}
+		f.Close()
 	}
+}
+
+func ownedBy(info fs.FileInfo, uid int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == uid
+}
+
+// onlyOurs tells whether a folder has nothing but what Write puts into one, and what that makes for a moment.
+func onlyOurs(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return name != markdownName && name != reportName && name != filepath.Dir(evidenceName) && !strings.HasPrefix(name, ".")
+	})
 }
 
 // fill writes the files and makes them durable.

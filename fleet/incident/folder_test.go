@@ -104,8 +104,19 @@ func TestWriteIsWhole(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "incident.md"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	foreign := []string{stagingPrefix + "archive/old", stagingPrefix + "12/notes", ".incident-archive/old", ".incident-34/raw"} // somebody's
+	for _, name := range foreign {
+		if err := os.MkdirAll(filepath.Join(parent, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := Write(filepath.Join(parent, "a"), e, Analyse(e)); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range foreign {
+		if _, err := os.Stat(filepath.Join(parent, name)); err != nil {
+			t.Error("what was somebody's is gone: ", err)
+		}
 	}
 	if _, err := os.Stat(left); err != nil {
 		t.Error("a folder that is being written was removed: ", err)
@@ -125,7 +136,7 @@ func TestWriteIsWhole(t *testing.T) {
 		t.Error("it was written below a file")
 	}
 	entries, err := os.ReadDir(parent)
-	if err != nil || len(entries) != 3 {
+	if err != nil || len(entries) != 3+len(foreign) {
 		t.Errorf("%v %v", entries, err)
 	}
 }
