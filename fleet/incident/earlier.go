@@ -109,7 +109,11 @@ func parseEarlier(b []byte) (Earlier, error) {
 			} `json:"package"`
 		} `json:"evidence"`
 	}
-	if err := json.Unmarshal(b, &r); err != nil {
+	err := json.Unmarshal(b, &r)
+	if r.Schema > Schema { // which may have another form
+		return Earlier{}, knownSchema(r.Schema)
+	}
+	if err != nil {
 		return Earlier{}, err
 	}
 	if r.Schema < 1 || r.Unit == "" {

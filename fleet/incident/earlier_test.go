@@ -23,9 +23,10 @@ func TestEarlierIncidents(t *testing.T) {
 	report("20261001T000000Z-llm", stageUnit, "hrx-aaaaaaa", stageNow.Add(-20*24*time.Hour))
 	report("20261002T000000Z-coder", "coder.service", "hrx-ccccccc", stageNow.Add(-19*24*time.Hour))
 	report("20261003T000000Z-other", "other.service", "vulkan-ccccccc", stageNow.Add(-18*24*time.Hour))
-	report(".incident-half", stageUnit, "hrx-aaaaaaa", stageNow)
+	report(stagingPrefix+"1", stageUnit, "hrx-aaaaaaa", stageNow)
 	putFile(t, filepath.Join(dir, "20261004T000000Z-torn", reportName), `{"schema":1,"unit":`)
 	putFile(t, filepath.Join(dir, "20261005T000000Z-foreign", reportName), `{"plan":1}`)
+	putFile(t, filepath.Join(dir, "20261007T000000Z-later", reportName), `{"schema":99,"unit":["a"]}`)
 	putFile(t, filepath.Join(dir, "note.txt"), "a file")
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "20261006T000000Z-pipe"), 0o700), os.Symlink("/dev/zero", filepath.Join(dir, "20261006T000000Z-pipe", reportName))); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,7 @@ func TestEarlierIncidents(t *testing.T) {
 		e.Earlier[1].Event != "e-20261001T000000Z-llm" || e.Earlier[1].Folder != filepath.Join(dir, "20261001T000000Z-llm") || !e.Earlier[1].At.Equal(stageNow.Add(-20*24*time.Hour)) {
 		t.Errorf("%+v", e.Earlier)
 	}
-	if missing := strings.Join(e.Missing, "\n"); strings.Count(missing, "earlier incidents:") != 3 {
+	if missing := strings.Join(e.Missing, "\n"); strings.Count(missing, "earlier incidents:") != 4 || !strings.Contains(missing, "later/incident.json: a newer program wrote it (schema 99, this one knows 1)") {
 		t.Errorf("missing: %s", missing)
 	}
 	// None were written yet.
