@@ -298,6 +298,20 @@ func (l *Live) runs() (PackageRef, bool) {
 	return PackageRef{p.Package, p.digest, p.Path}, true
 }
 
+// behind tells whether what runs outside of packages is what the link in the place of a package's folder leads to.
+func (l *Live) behind(ref PackageRef) bool {
+	if l == nil || ref.isZero() || !isLink(ref.Path) {
+		return false
+	}
+	folder := resolved(ref.Path) + "/"
+	for _, p := range []*Process{l.Main, l.Child} {
+		if p != nil && p.outside && !strings.HasPrefix(resolved(p.Path), folder) {
+			return false
+		}
+	}
+	return true
+}
+
 // only tells whether every process that runs from a package runs from this one.
 func (l *Live) only(ref PackageRef) bool {
 	if l == nil {

@@ -32,9 +32,5 @@ func (h *Host) wayBack(v *view) string {
 	if _, done, err := v.goingBack(RollbackOptions{}); err == nil && done == "" {
 		return fmt.Sprintf("1bit pkg rollback %s --restart goes back", v.loaded.ID)
 	}
-	log := "journalctl -u"
-	if h.Scope == systemd.ScopeUser {
-		log = "journalctl --user -u"
-	}
-	return fmt.Sprintf("%s %s says more", log, v.loaded.ID)
+	return fmt.Sprintf("1bit incident %s says how it ended", v.loaded.ID)
 }

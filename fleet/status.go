@@ -191,7 +191,7 @@ func (h *Host) present(ctx context.Context, v *view, live *Live, procs []procInf
 	if s.Health = health; health == "" {
 		s.Health = h.health(ctx, u, procs)
 	}
-	s.RestartPending = pending(u, live, armed)
+	s.RestartPending = pending(u, live, armed) && !live.behind(armed)
 	h.warnings(v, s, armed)
 	return s
 }
@@ -300,7 +300,7 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 			s.find("mixed-package", "", "process %d runs from %s too", p.PID, p.Package)
 		}
 		for _, p := range []*Process{l.Main, l.Child} {
-			if p != nil && p.outside {
+			if p != nil && p.outside && !l.behind(armed) {
 				s.find("stray", "", "process %d is %s, which lies in no package", p.PID, p.Path)
 			}
 			if p != nil && p.deleted {
@@ -325,6 +325,10 @@ func (h *Host) warnPackage(v *view, s *Service, armed PackageRef) {
 	switch {
 	case pkg == nil && absent(err):
 		s.find("package-missing", "install the package again, or switch or roll back to one that is installed", "%s is not there, and its next start fails", armed.Path)
+	case pkg == nil && isLink(armed.Path):
+		target := resolved(armed.Path)
+		s.find("package-missing", fmt.Sprintf("put the folder where the link is: rm %[1]s && mv %[2]s %[1]s, then: 1bit pkg restart %[3]s", armed.Path, target, s.Unit),
+			"%s is a link to %s: a package is a folder, and nothing behind a link is known as one", armed.Path, target)
 	case pkg == nil && errors.Is(err, fs.ErrPermission):
 		s.find("", "", "%s may not be read by this account: whether it is whole is not known", armed.Path)
 	case pkg == nil:

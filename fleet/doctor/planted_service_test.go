@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -306,6 +307,27 @@ func servicePlants() []plant {
 						g.Error(err)
 					}
 				})
+			},
+		},
+		{
+			name: "a package behind a link", check: "package-missing", where: second, what: "is a link to",
+			plant: func(g *garden, _ *question) {
+				g.install("f00d001")
+				folder := g.host.Outside(filepath.Join(g.data, "1bit-hrx-f00d001"))
+				aside := filepath.Join(g.data, "aside")
+				if err := os.Rename(folder, g.host.Outside(aside)); err != nil {
+					g.Fatal(err)
+				}
+				if err := os.Symlink(aside, folder); err != nil {
+					g.Fatal(err)
+				}
+				g.later(func() {
+					if err := errors.Join(os.Remove(folder), os.Rename(g.host.Outside(aside), folder)); err != nil {
+						g.Error(err)
+					}
+				})
+				g.unit(serverOf("f00d001") + "ExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER}\n")
+				g.started("active running")
 			},
 		},
 		{
