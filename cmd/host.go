@@ -61,6 +61,11 @@ func (a *app) onlyUnit(ctx context.Context, h *fleet.Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return one(services)
+}
+
+// one is the unit of the only one of some services.
+func one(services []fleet.Service) (string, error) {
 	switch len(services) {
 	case 0:
 		return "", usagef("no service of this host runs a package: name the unit")
@@ -69,7 +74,11 @@ func (a *app) onlyUnit(ctx context.Context, h *fleet.Host) (string, error) {
 	}
 	var names []string
 	for _, s := range services {
-		names = append(names, s.Unit)
+		name := s.Unit
+		if s.User != "" {
+			name += " (of " + s.User + ")"
+		}
+		names = append(names, name)
 	}
 	return "", usagef("this host has %d services, name one: %s", len(services), strings.Join(names, ", "))
 }

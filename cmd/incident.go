@@ -99,7 +99,9 @@ func (a *app) writeIncident(e *incident.Evidence, r *incident.Report, opts incid
 }
 
 // incidentsDir holds the folders of incidents.
-func (a *app) incidentsDir() string { return filepath.Join(a.config.StateHome, "incidents") }
+func (a *app) incidentsDir() string { return incidentsBelow(a.config.StateHome) }
+
+func incidentsBelow(state string) string { return filepath.Join(state, "incidents") }
 
 // gatherIncident gathers the evidence about a unit, of the manager that knows it.
 func (a *app) gatherIncident(ctx context.Context, args []string, opts incidentOptions) (*incident.Evidence, error) {
@@ -107,13 +109,13 @@ func (a *app) gatherIncident(ctx context.Context, args []string, opts incidentOp
 	if err != nil {
 		return nil, err
 	}
+	hosts, _ := a.hosts()
 	unit := ""
 	if len(args) == 1 {
 		unit = args[0]
-	} else if unit, err = a.onlyUnit(ctx, a.host()); err != nil {
+	} else if hosts, unit, err = a.onlyService(ctx, hosts); err != nil {
 		return nil, err
 	}
-	hosts, _ := a.hosts()
 	var first error
 	for _, h := range hosts {
 		o, err := a.gatherOptions(h)
@@ -122,7 +124,13 @@ func (a *app) gatherIncident(ctx context.Context, args []string, opts incidentOp
 		}
 		o.Unit, o.Since = unit, since
 		e, err := incident.Gather(ctx, o)
+		if err == nil && e.Unread != nil && len(e.Entries) == 0 { // it would say that nothing happened
+			err = fmt.Errorf("gather evidence about %s: %w", e.Unit, e.Unread)
+		}
 		if err == nil {
+			if len(args) == 0 || h.Owner != "" {
+				a.noteAll([]string{fmt.Sprintf("%s of the %s", e.Unit, sourceOf(h))})
+			}
 			return e, nil
 		}
 		if first == nil {
@@ -133,6 +141,39 @@ func (a *app) gatherIncident(ctx context.Context, args []string, opts incidentOp
 		}
 	}
 	return nil, first
+}
+
+// onlyService is the one service of this host and its manager: of those whose manager acts are for, or, where that has
+// none, of all others that are seen.
+func (a *app) onlyService(ctx context.Context, hosts []*fleet.Host) ([]*fleet.Host, string, error) {
+	services, err := hosts[0].Status(ctx)
+	if err != nil && (len(hosts) == 1 || !errors.Is(err, systemd.ErrNoBus)) {
+		return nil, "", err
+	}
+	if len(services) > 0 || len(hosts) == 1 {
+		unit, err := one(services)
+		return hosts[:1], unit, err
+	}
+	survey, err := fleet.SurveyAll(ctx, hosts[1:]...)
+	if err != nil {
+		return nil, "", err
+	}
+	unit, err := one(survey.Services)
+	if err != nil {
+		return nil, "", err
+	}
+	i := slices.IndexFunc(hosts, func(h *fleet.Host) bool {
+		return h.Scope == survey.Services[0].Scope && h.Owner == survey.Services[0].User
+	})
+	return hosts[max(i, 0):][:1], unit, nil
+}
+
+// sourceOf names a host's manager.
+func sourceOf(h *fleet.Host) string {
+	if h.Owner != "" {
+		return "user manager of " + h.Owner
+	}
+	return string(h.Scope) + " manager"
 }
 
 // gatherOptions are those for the services of a host, but for the unit.

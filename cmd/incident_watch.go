@@ -26,7 +26,8 @@ func newIncidentWatchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch [--install]", Short: "Write a report whenever a service that runs a package ends badly", Args: between(0, 0),
 		Long: `Follow the journals and write one report, as "1bit incident" does, for each bad end of a
-service that runs a package. Ordinary stops and restarts are none. It goes on until it is
+service that runs a package, and of a server under a front end that outlives it. Ordinary
+stops and restarts are none. It goes on until it is
 interrupted, and where it was when it begins anew: what happened meanwhile is reported late.
 A service that crashes again and again gets the first report, and one for all the others.
 
@@ -59,20 +60,24 @@ func (a *app) runIncidentWatch(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	hosts, notes := a.hosts()
-	for _, note := range notes {
-		fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(note))
-	}
+	_, notes := a.hosts()
+	a.noteAll(notes)
 	o := incident.WatchOptions{
 		Follow: systemd.FollowJournal, Incidents: a.incidentsDir(), State: filepath.Join(a.config.StateHome, "incident-watch.json"),
 		Now: a.now, Log: a.log,
 	}
-	for _, h := range hosts {
-		source, err := a.watchSource(h)
-		if err != nil {
-			return err
+	o.Sources = func() []incident.Source {
+		hosts, _ := a.hosts()
+		var sources []incident.Source
+		for _, h := range hosts {
+			source, err := a.watchSource(h)
+			if err != nil { // an account that is gone: its manager is, too
+				a.log.Warn("a manager is not watched", "error", err)
+				continue
+			}
+			sources = append(sources, source)
 		}
-		o.Sources = append(o.Sources, source)
+		return sources
 	}
 	lines := json.NewEncoder(a.stdout)
 	const waiting = "watching for bad ends"
@@ -132,12 +137,13 @@ func (a *app) watchSource(h *fleet.Host) (s incident.Source, err error) {
 		}
 		return units, nil
 	}
-	s.Gather = func(ctx context.Context, unit string, since, until time.Time) (*incident.Evidence, error) {
+	s.Running = h.Running
+	s.Gather = func(ctx context.Context, unit string, since, until time.Time, lost []incident.Lost) (*incident.Evidence, error) {
 		o, err := a.gatherOptions(h)
 		if err != nil {
 			return nil, err
 		}
-		o.Unit, o.Since, o.Until = unit, since, until
+		o.Unit, o.Since, o.Until, o.Lost = unit, since, until, lost
 		return incident.Gather(ctx, o)
 	}
 	return s, nil
@@ -159,7 +165,11 @@ func (a *app) installIncidentWatch() error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	scope := systemd.Scope(a.config.Scope)
-	args := []string{self, "--scope", a.config.Scope, "--data-home", a.config.DataHome, "--state-home", a.config.StateHome}
+	args := []string{self}
+	if a.scopeNamed() { // else it watches all that it sees
+		args = append(args, "--scope", a.config.Scope)
+	}
+	args = append(args, "--data-home", a.config.DataHome, "--state-home", a.config.StateHome)
 	if a.flags.config != "" {
 		path, err := filepath.Abs(a.flags.config)
 		if err != nil {

@@ -23,7 +23,7 @@ const userManagers = "/run/user/*/systemd/private"
 func (a *app) hosts() (hosts []*fleet.Host, notes []string) {
 	own := a.host()
 	hosts = []*fleet.Host{own}
-	if a.flags.scope != "" || a.getenv("ONEBIT_PKG_SCOPE") != "" {
+	if a.scopeNamed() {
 		return hosts, nil
 	}
 	if own.Scope == systemd.ScopeUser {
@@ -48,6 +48,9 @@ func (a *app) hosts() (hosts []*fleet.Host, notes []string) {
 	}
 	return hosts, nil
 }
+
+// scopeNamed tells whether somebody named the scope, which then is the only one that is looked at.
+func (a *app) scopeNamed() bool { return a.flags.scope != "" || a.getenv("ONEBIT_PKG_SCOPE") != "" }
 
 // otherHost is the host of a scope that neither flags nor environment speak of.
 func (a *app) otherHost(scope systemd.Scope) (*fleet.Host, error) {

@@ -32,6 +32,7 @@ type GatherOptions struct {
 	Scope    systemd.Scope                                       // of the unit
 	UID      int                                                 // whose user manager it is, where root asks for another's
 	Since    time.Time                                           // ends before it do not count; zero: the last one that the journal knows
+	Lost     []Lost                                              // what a watch saw of the unit
 	Until    time.Time                                           // nothing after it counts; zero: Now
 	Packages func(ctx context.Context) ([]*store.Package, error) // that are installed; nil: none are known
 	Journal  func(ctx context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) (gaps []string, err error)
@@ -69,7 +70,7 @@ func Gather(ctx context.Context, o GatherOptions) (*Evidence, error) {
 		o.Until = o.Now
 	}
 	g := &gatherer{o: o, e: &Evidence{
-		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now, NotBefore: o.Since,
+		Unit: unitName(o.Unit), Scope: cmp.Or(o.Scope, systemd.ScopeUser), Program: o.Program, GatheredAt: o.Now, NotBefore: o.Since, Lost: o.Lost,
 	}}
 	g.host(ctx)
 	g.unit(ctx)

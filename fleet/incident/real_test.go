@@ -117,23 +117,25 @@ func (s *stage) watch() {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- incident.Watch(ctx, incident.WatchOptions{
-			Sources: []incident.Source{{
-				Name: string(s.host.Scope), Query: systemd.JournalQuery{Scope: s.host.Scope},
-				Units: func(ctx context.Context) ([]string, error) {
-					services, err := s.host.Inspect(ctx)
-					var units []string
-					for _, one := range services {
-						units = append(units, one.Unit)
-					}
-					return units, err
-				},
-				Gather: func(ctx context.Context, unit string, since, until time.Time) (*incident.Evidence, error) {
-					return incident.Gather(ctx, incident.GatherOptions{
-						Host: s.host, Unit: unit, Scope: s.host.Scope, Since: since, Until: until, Packages: s.host.Store.List,
-						Journal: systemd.ReadJournal, Incidents: s.incidents(), Now: time.Now(), Program: "test",
-					})
-				},
-			}},
+			Sources: func() []incident.Source {
+				return []incident.Source{{
+					Running: s.host.Running, Name: string(s.host.Scope), Query: systemd.JournalQuery{Scope: s.host.Scope},
+					Units: func(ctx context.Context) ([]string, error) {
+						services, err := s.host.Inspect(ctx)
+						var units []string
+						for _, one := range services {
+							units = append(units, one.Unit)
+						}
+						return units, err
+					},
+					Gather: func(ctx context.Context, unit string, since, until time.Time, lost []incident.Lost) (*incident.Evidence, error) {
+						return incident.Gather(ctx, incident.GatherOptions{
+							Host: s.host, Unit: unit, Scope: s.host.Scope, Since: since, Until: until, Lost: lost, Packages: s.host.Store.List,
+							Journal: systemd.ReadJournal, Incidents: s.incidents(), Now: time.Now(), Program: "test",
+						})
+					},
+				}}
+			},
 			Follow: systemd.FollowJournal, Incidents: s.incidents(), State: filepath.Join(s.home, "watch.json"), Now: time.Now,
 			Settle: 3 * time.Second,
 			Written: func(_ string, _ int, r *incident.Report) {

@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
 // A watch follows what managers say of their units in the journal, and writes one report for each bad end of a service
 // of ours. Time is the journal's, so that what happened while nobody watched is reported alike when the watch begins
 // anew: its state is the place up to which everything has been dealt with, and which ends the latest reports cover.
+//
+// A server that dies under a front end that outlives it is seen among the processes, see [known].
 //
 //	a bad end ──settles──► report ──another within a minute──► counted ──a minute of quiet, giving up, an hour──► report
 //	                          │
@@ -37,20 +42,25 @@ const (
 	firstRetry  = 10 * time.Second // until a report that could not be made is tried again; doubled each time
 	lastRetry   = 10 * time.Minute
 	saveEvery   = time.Minute // the place in the journal is saved at least so often
+	listEvery   = 5 * time.Minute
+	listSooner  = time.Minute     // where a unit has started that is none of the listed ones
+	lookEvery   = 5 * time.Second // at the processes of our services
+	unreadLimit = time.Hour       // for so long a report waits for a journal that can be read in part only
 )
 
 // Source is one manager whose services are watched.
 type Source struct {
-	Name  string                                      // of the manager, for the state: user, system, user 1000
-	Query systemd.JournalQuery                        // its scope and, where it is another's, its user
-	Units func(ctx context.Context) ([]string, error) // the services of ours that it has
+	Name    string                                      // of the manager, for the state: user, system, user 1000
+	Query   systemd.JournalQuery                        // its scope and, where it is another's, its user
+	Units   func(ctx context.Context) ([]string, error) // the services of ours that it has
+	Running func(ctx context.Context, units ...string) ([]fleet.Running, error)
 	// Gather is [Gather] for a unit of it. Ends before since do not count, nor what the journal says after until.
-	Gather func(ctx context.Context, unit string, since, until time.Time) (*Evidence, error)
+	Gather func(ctx context.Context, unit string, since, until time.Time, lost []Lost) (*Evidence, error)
 }
 
 // WatchOptions say what is watched and where reports go. Sources, Follow, Incidents, State and Now are required.
 type WatchOptions struct {
-	Sources   []Source
+	Sources   func() []Source                                                                      // the managers that run; asked again every five minutes
 	Follow    func(ctx context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) error // such as [systemd.FollowJournal]
 	Incidents string                                                                               // folder of the reports
 	State     string                                                                               // file that remembers what has been dealt with
@@ -58,6 +68,7 @@ type WatchOptions struct {
 	Log       *slog.Logger                           // nil: nothing is logged
 	Written   func(dir string, ends int, r *Report)  // told of each report and how many ends it is about; nil: nobody is
 	Settle    time.Duration                          // without news of a unit, until its end is reported; 0: 30 s
+	Look      time.Duration                          // between two looks at the processes; 0: 5 s
 	write     func(string, *Evidence, *Report) error // nil: Write
 }
 
@@ -70,6 +81,9 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	if o.Settle <= 0 {
 		o.Settle = settleTime
 	}
+	if o.Look <= 0 {
+		o.Look = lookEvery
+	}
 	if o.write == nil {
 		o.write = Write
 	}
@@ -77,25 +91,11 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &watch{WatchOptions: o, state: state, news: make(chan arrival)}
-	for _, s := range o.Sources {
-		w.sources = append(w.sources, &watched{Source: s, track: newTrack(state.of(s.Name), o.Settle, o.Now())})
-	}
 	group, ctx := errgroup.WithContext(ctx)
-	lost := make(chan error, len(w.sources))
-	for _, s := range w.sources {
-		q := s.Query
-		q.IDs = trackedIDs()
-		if q.After = s.last.cursor; q.After == "" {
-			q.Since = s.begun
-		}
-		group.Go(func() error {
-			lost <- w.follow(ctx, s, q)
-			return nil
-		})
-	}
+	w := &watch{WatchOptions: o, state: state, news: make(chan arrival), lost: make(chan error), begin: group.Go}
+	w.find(ctx)
 	w.save(true) // so that it is known when the watch began
-	group.Go(func() error { return w.loop(ctx, lost) })
+	group.Go(func() error { return w.loop(ctx) })
 	return group.Wait()
 }
 
@@ -104,6 +104,9 @@ type watch struct {
 	sources []*watched
 	state   *watchState
 	news    chan arrival
+	lost    chan error         // a journal that is no longer followed
+	begin   func(func() error) // runs a function beside the loop
+	found   time.Time          // when the sources were asked for
 	saved   time.Time
 }
 
@@ -111,8 +114,10 @@ type watch struct {
 type watched struct {
 	Source
 	*track
-	ours  []string
-	asked time.Time // when the manager was asked for ours
+	heard atomic.Bool // its journal gave an entry
+	asked time.Time   // when the manager told which services are ours
+	tried time.Time   // when it was asked
+	next  time.Time   // when its processes are looked at
 }
 
 type arrival struct {
@@ -120,9 +125,44 @@ type arrival struct {
 	entry systemd.Entry
 }
 
+// find begins to watch the managers that are not watched yet.
+func (w *watch) find(ctx context.Context) {
+	since := w.found // what a manager that has come meanwhile has said counts
+	if w.found = w.Now(); since.IsZero() {
+		since = w.found
+	}
+	for _, source := range w.Sources() {
+		if slices.ContainsFunc(w.sources, func(s *watched) bool { return s.Name == source.Name }) {
+			continue
+		}
+		s := &watched{Source: source, track: newTrack(w.state.of(source.Name), w.Settle, since)}
+		w.sources = append(w.sources, s)
+		q := s.Query
+		q.IDs = trackedIDs()
+		if q.After = s.last.cursor; q.After == "" {
+			q.Since = s.begun
+		}
+		w.begin(func() error {
+			place := q.After
+			err := w.follow(ctx, s, q)
+			if err != nil && ctx.Err() == nil && place != "" && !s.heard.Load() && !errors.Is(err, systemd.ErrNoJournal) {
+				w.Log.Warn("the place in the journal is lost, so it is read from the beginning of the watch on", "source", s.Name, "error", err)
+				q.After, q.Since = "", s.begun
+				err = w.follow(ctx, s, q)
+			}
+			select {
+			case w.lost <- err:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}
+}
+
 // follow hands on what the journal has for a source.
 func (w *watch) follow(ctx context.Context, s *watched, q systemd.JournalQuery) error {
 	return w.Follow(ctx, q, func(e systemd.Entry) error {
+		s.heard.Store(true)
 		select {
 		case w.news <- arrival{s, e}:
 			return nil
@@ -134,16 +174,16 @@ func (w *watch) follow(ctx context.Context, s *watched, q systemd.JournalQuery) 
 
 // loop takes the entries in, one after the other, and deals with what is due in between. The clock of the host counts
 // only while the journal is silent: one that is read late is ahead of it.
-func (w *watch) loop(ctx context.Context, lost <-chan error) error {
+func (w *watch) loop(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	left, silent := len(w.sources), true
+	silent := true
 	var gone []error
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-lost:
+		case err := <-w.lost:
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -152,7 +192,8 @@ func (w *watch) loop(ctx context.Context, lost <-chan error) error {
 			}
 			w.Log.Warn("a journal is not followed", "error", err)
 			gone = append(gone, err)
-			if left--; left == 0 {
+			// Whoever starts the watch again helps, but for a journal that may not be read.
+			if len(gone) == len(w.sources) || !errors.Is(err, systemd.ErrNoJournal) {
 				return fmt.Errorf("watch for bad ends: %w", errors.Join(gone...))
 			}
 		case a := <-w.news:
@@ -160,6 +201,9 @@ func (w *watch) loop(ctx context.Context, lost <-chan error) error {
 			w.settle(ctx, a.from, a.entry.At)
 			a.from.take(a.entry)
 		case <-tick.C:
+			for _, s := range w.sources {
+				w.look(ctx, s, silent)
+			}
 			if !silent {
 				silent = true
 				continue
@@ -168,8 +212,54 @@ func (w *watch) loop(ctx context.Context, lost <-chan error) error {
 				w.settle(ctx, s, w.Now())
 			}
 			w.save(false)
+			if passed(w.Now(), w.found, listEvery) {
+				w.find(ctx)
+			}
 		}
 	}
+}
+
+// passed tells whether so much time has passed; a clock that was set back does not hold it up.
+func passed(now, since time.Time, span time.Duration) bool {
+	return since.IsZero() || now.Sub(since) >= span || now.Before(since)
+}
+
+// look looks at which services are ours, and at their processes. One that is no longer ours is forgotten only when all of
+// the journal was read.
+func (w *watch) look(ctx context.Context, s *watched, silent bool) {
+	now := w.Now()
+	if passed(now, s.tried, listEvery) || s.started && passed(now, s.tried, listSooner) {
+		s.tried = now
+		if err := w.list(ctx, s, !silent); err != nil && ctx.Err() == nil {
+			w.Log.Debug("services are not listed", "error", err)
+		}
+	}
+	if now.Before(s.next) && s.next.Sub(now) <= listSooner || len(s.services) == 0 {
+		return
+	}
+	running, err := s.Running(ctx, slices.Sorted(maps.Keys(s.services))...)
+	if s.next = w.Now().Add(w.Look); err != nil {
+		s.next = w.Now().Add(listSooner)
+		w.Log.Debug("processes are not looked at", "source", s.Name, "error", err)
+	}
+	for _, r := range running {
+		lost, changed := s.services[r.Unit].see(r, now)
+		s.lose(r.Unit, lost)
+		if changed {
+			w.save(true)
+		}
+	}
+}
+
+// list asks a manager which services are ours.
+func (w *watch) list(ctx context.Context, s *watched, keep bool) error {
+	units, err := s.Units(ctx)
+	if err != nil {
+		return fmt.Errorf("list the services of the %s manager: %w", s.Name, err)
+	}
+	s.list(units, keep)
+	s.asked = w.Now()
+	return nil
 }
 
 // settle reports what is due when the journal is at a moment. What fails is tried again later.
@@ -178,8 +268,9 @@ func (w *watch) settle(ctx context.Context, s *watched, at time.Time) {
 		if w.Now().Before(d.retry) {
 			continue
 		}
-		ours, err := w.isOurs(ctx, s, d.unit)
-		if err == nil && !ours {
+		err := w.decide(ctx, s, d)
+		if err == nil && !d.ours {
+			w.Log.Info("no incident: it is no service that runs a package", "unit", d.unit, "ended", d.first)
 			s.forget(d)
 			continue
 		}
@@ -188,6 +279,11 @@ func (w *watch) settle(ctx context.Context, s *watched, at time.Time) {
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errOrderly) {
+			w.Log.Info("no incident: the server said good-bye", "unit", d.unit, "ended", d.first)
+			s.forget(d)
+			continue
 		}
 		if err != nil {
 			d.wait = min(max(2*d.wait, firstRetry), lastRetry)
@@ -200,34 +296,37 @@ func (w *watch) settle(ctx context.Context, s *watched, at time.Time) {
 	}
 }
 
-// isOurs tells whether a unit is one of our services. A manager is asked anew where its last list lacks the unit.
-func (w *watch) isOurs(ctx context.Context, s *watched, unit string) (bool, error) {
-	if slices.Contains(s.ours, unit) {
-		return true, nil
-	}
-	if now := w.Now(); s.asked.IsZero() || now.Sub(s.asked) >= unitsFresh || now.Before(s.asked) {
-		units, err := s.Units(ctx)
-		if err != nil {
-			return false, fmt.Errorf("list the services of the %s manager: %w", s.Name, err)
+// decide finds out whether a unit that was none of our services when it ended is one that was not known yet.
+func (w *watch) decide(ctx context.Context, s *watched, d *loss) error {
+	if !d.ours && s.services[d.unit] == nil && passed(w.Now(), s.asked, unitsFresh) {
+		if err := w.list(ctx, s, true); err != nil {
+			return err
 		}
-		s.ours, s.asked = units, now
 	}
-	return slices.Contains(s.ours, unit), nil
+	d.ours = d.ours || s.services[d.unit] != nil
+	return nil
 }
+
+// errOrderly says that a server that is gone was stopped by its front end.
+var errOrderly = errors.New("it was no bad end")
 
 // report makes one report of the ends of a unit that are not yet covered by one.
 func (w *watch) report(ctx context.Context, s *watched, d *loss) error {
 	ctx, cancel := context.WithTimeout(ctx, gatherTime)
 	defer cancel()
-	e, err := s.Gather(ctx, d.unit, d.since(), d.news.Add(w.Settle))
+	e, err := s.Gather(ctx, d.unit, d.since(), d.news.Add(w.Settle), d.lost)
 	if err != nil {
 		return err
 	}
+	if err := e.Unread; err != nil && (len(e.Entries) == 0 || !passed(w.Now(), d.news, unreadLimit)) {
+		return fmt.Errorf("read the journal: %w", err)
+	}
 	r := Analyse(e)
-	dir := filepath.Join(w.Incidents, FolderName(d.unit, d.latest))
-	if err := w.write(dir, e, r); errors.Is(err, fs.ErrExist) {
-		return nil // written before the state could be
-	} else if err != nil {
+	if len(d.lost) > 0 && r.Ending == nil {
+		return errOrderly
+	}
+	dir, err := w.place(d, e, r)
+	if err != nil || dir == "" {
 		return err
 	}
 	w.Log.Info("wrote an incident", "unit", d.unit, "folder", dir, "signature", r.Signature, "ends", d.ends)
@@ -235,6 +334,24 @@ func (w *watch) report(ctx context.Context, s *watched, d *loss) error {
 		w.Written(dir, max(d.ends, 1), r)
 	}
 	return nil
+}
+
+// place writes a report to a folder and names it: "" where one has it that was written before the state could be. A folder of
+// the same name, as of a report by hand or of another scope, is passed over.
+func (w *watch) place(d *loss, e *Evidence, r *Report) (dir string, err error) {
+	name := filepath.Join(w.Incidents, FolderName(d.unit, d.latest))
+	for n := 1; n <= mostNames; n++ {
+		if dir = name; n > 1 {
+			dir = fmt.Sprintf("%s-%d", name, n)
+		}
+		if err = w.write(dir, e, r); !errors.Is(err, fs.ErrExist) {
+			return dir, err
+		}
+		if there, err := readEarlier(dir); err == nil && there.Unit == r.Unit && there.Event == r.Event {
+			return "", nil
+		}
+	}
+	return "", err
 }
 
 // save writes the state, now or when it has not been for a while. What is lost without it is only that reports are

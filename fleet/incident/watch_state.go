@@ -25,6 +25,8 @@ type sourceState struct {
 	Begun   time.Time `json:"begun"`  // the first watch
 	Cursor  string    `json:"cursor"` // of the journal: everything up to there has been dealt with; "": nothing since Begun
 	Covered []covered `json:"reported"`
+
+	Services map[string]known `json:"services"` // of ours, by their units
 }
 
 // readWatchState reads the state; a watch without one begins now.
@@ -50,7 +52,11 @@ func readWatchState(path string) (*watchState, error) {
 func (s *watchState) of(name string) sourceState { return s.Sources[name] }
 
 func (s *watchState) put(name string, t *track) {
-	s.Sources[name] = sourceState{t.begun, t.done().cursor, t.covered}
+	services := map[string]known{}
+	for unit, k := range t.services {
+		services[unit] = k.durable(t.deaths[unit])
+	}
+	s.Sources[name] = sourceState{t.begun, t.done().cursor, t.covered, services}
 }
 
 // write writes the state, if it is another one than last time.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -26,13 +27,22 @@ type scene struct {
 	state   string
 	full    time.Time // the disk is full until then
 	unasked time.Time // the manager does not answer until then
+	unread  time.Time // the journal cannot be read until then
+	ours    []string
+	running func(time.Duration) []fleet.Running
 	reports []string
 	folders map[string]bool
+
+	later     time.Duration // the manager runs only then
+	incidents string        // "incidents": nothing is really written
 }
 
 func newScene(t *testing.T) *scene {
 	// Nothing happens at a full second, so that it is clear what comes first: the news or the watch's look at it.
-	return &scene{T: t, began: time.Now().Add(300 * time.Millisecond), state: filepath.Join(t.TempDir(), "state", "watch.json"), folders: map[string]bool{}}
+	return &scene{
+		T: t, began: time.Now().Add(300 * time.Millisecond), state: filepath.Join(t.TempDir(), "state", "watch.json"), folders: map[string]bool{}, incidents: "incidents",
+		ours: []string{"a.service", "b.service"}, running: func(time.Duration) []fleet.Running { return nil },
+	}
 }
 
 // say puts an entry of the manager about a unit into the journal.
@@ -81,7 +91,9 @@ func (s *scene) stop(after time.Duration, unit, code, status, result string) {
 func (s *scene) follow(ctx context.Context, q systemd.JournalQuery, f func(systemd.Entry) error) error {
 	from := 0
 	if q.After != "" {
-		fmt.Sscan(q.After, &from)
+		if _, err := fmt.Sscan(q.After, &from); err != nil {
+			return err
+		}
 		from++
 	} else if q.Since.IsZero() {
 		return errors.New("neither a place nor a time to begin at")
@@ -109,21 +121,33 @@ func (s *scene) watch(last time.Duration) {
 	ctx, cancel := context.WithTimeout(s.Context(), last)
 	defer cancel()
 	err := Watch(ctx, WatchOptions{
-		Sources: []Source{{
-			Name: "user",
-			Units: func(context.Context) ([]string, error) {
-				if time.Now().Before(s.unasked) {
-					return nil, errors.New("no answer")
-				}
-				return []string{"a.service", "b.service"}, nil
-			},
-			Gather: func(_ context.Context, unit string, since, until time.Time) (*Evidence, error) {
-				return &Evidence{Unit: unit, Since: since, GatheredAt: time.Now()}, nil
-			},
-		}},
-		Follow: s.follow, Incidents: "incidents", State: s.state, Now: time.Now,
+		Sources: func() []Source {
+			if s.later > 0 && time.Since(s.began) < s.later {
+				return nil
+			}
+			return []Source{{
+				Name:    "user",
+				Running: func(context.Context, ...string) ([]fleet.Running, error) { return s.running(time.Since(s.began)), nil },
+				Units: func(context.Context) ([]string, error) {
+					if time.Now().Before(s.unasked) {
+						return nil, errors.New("no answer")
+					}
+					return s.ours, nil
+				},
+				Gather: func(_ context.Context, unit string, since, until time.Time, lost []Lost) (*Evidence, error) {
+					e := &Evidence{Unit: unit, Since: since, GatheredAt: time.Now(), Lost: lost}
+					if time.Now().Before(s.unread) {
+						e.Unread = errors.New("fork: resource temporarily unavailable")
+					}
+					return e, nil
+				},
+			}}
+		},
+		Follow: s.follow, Incidents: s.incidents, State: s.state, Now: time.Now,
 		write: func(dir string, e *Evidence, r *Report) error {
 			switch {
+			case s.incidents != "incidents":
+				return Write(dir, e, r)
 			case time.Now().Before(s.full):
 				return &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC}
 			case s.folders[dir]:
@@ -310,6 +334,7 @@ func TestTrackPassesOverWhatIsCovered(t *testing.T) {
 func TestWatchFindsWhatIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
+		s.incidents = t.TempDir()
 		s.crash(time.Minute, "a.service", "11")
 		s.watch(2 * time.Minute)
 		s.state = filepath.Join(t.TempDir(), "lost.json")
@@ -326,7 +351,7 @@ func TestWatchFindsWhatIsWritten(t *testing.T) {
 func TestWatchSaysWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := WatchOptions{
-			Sources: []Source{{Name: "user"}}, State: filepath.Join(t.TempDir(), "state.json"), Now: time.Now,
+			Sources: func() []Source { return []Source{{Name: "user"}} }, State: filepath.Join(t.TempDir(), "state.json"), Now: time.Now,
 			Follow: func(context.Context, systemd.JournalQuery, func(systemd.Entry) error) error {
 				return fmt.Errorf("%w: join the group", systemd.ErrNoJournal)
 			},

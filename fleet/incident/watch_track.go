@@ -23,8 +23,12 @@ type track struct {
 	stops   map[string]place // units that were told to stop, and are not yet down
 	exits   map[string]exit  // how their main processes ended last
 	covered []covered        // by reports, in order
-	last    place
-	begun   time.Time // when the first watch of this manager began: what is read where there is no cursor
+
+	services map[string]*known // of ours
+	started  bool              // so was a unit that is not among them, since they were listed
+
+	last  place
+	begun time.Time // when the first watch of this manager began: what is read where there is no cursor
 }
 
 // place is one in the journal: all behind it is still to be read. The first one of a track is number 0.
@@ -45,6 +49,8 @@ type loss struct {
 	latest   time.Time
 	news     time.Time // the manager's last word on the unit
 	ends     int       // that no report covers
+	lost     []Lost    // servers among them, which systemd says nothing of
+	ours     bool      // it was a service of ours when it ended
 	counted  bool      // its latest end is one that the manager has told the result of
 	began    bool      // it was started again since then
 	gaveUp   bool
@@ -71,10 +77,14 @@ func newTrack(s sourceState, settle time.Duration, now time.Time) *track {
 	}
 	t := &track{
 		settle: settle, deaths: map[string]*loss{}, stops: map[string]place{}, exits: map[string]exit{},
-		covered: s.Covered, last: place{0, s.Cursor}, begun: s.Begun,
+		covered: s.Covered, services: map[string]*known{}, last: place{0, s.Cursor}, begun: s.Begun,
 	}
 	for _, c := range s.Covered { // a loop may go on
 		t.deaths[c.Unit] = &loss{unit: c.Unit, from: t.last, boot: c.Boot, mono: c.Mono, first: c.At, latest: c.At, news: c.At, reported: c.Made}
+	}
+	for unit, k := range s.Services {
+		t.services[unit] = &k
+		t.lose(unit, k.Lost)
 	}
 	return t
 }
@@ -111,9 +121,11 @@ func (t *track) take(e systemd.Entry) {
 	if e.ID == systemd.IDFailureResult {
 		delete(t.exits, e.Unit)
 	}
+	t.started = t.started || t.services[e.Unit] == nil && e.ID == systemd.IDUnitStarted
 	if d == nil || t.isCovered(e) {
 		return
 	}
+	d.ours = d.ours || bad && t.services[e.Unit] != nil
 	d.news = e.At
 	switch e.ID {
 	case systemd.IDUnitStartFailed:
@@ -195,17 +207,24 @@ func (t *track) reports(unit string, at time.Time) int {
 	return n
 }
 
-// since is from when on ends are what a report of d is about.
-func (d *loss) since() time.Time { return d.first.Add(-time.Second) }
+// since is from when on ends are what a report of d is about. A server may have written its last words long before it was
+// gone, but none before it began.
+func (d *loss) since() time.Time {
+	since := d.first
+	if len(d.lost) > 0 {
+		since = earliest(since, d.lost[0].Began)
+	}
+	return since.Add(-time.Second)
+}
 
 // reported notes that a report covers a death when the journal is at a moment.
 func (t *track) reported(d *loss, at time.Time) {
 	t.covered = append(t.covered, covered{d.unit, d.boot, d.mono, d.latest, at})
 	t.covered = t.covered[max(0, len(t.covered)-mostCovered):]
-	d.reported, d.ends, d.counted, d.wait, d.retry = at, 0, false, 0, time.Time{}
+	d.reported, d.ends, d.lost, d.counted, d.wait, d.retry = at, 0, nil, false, 0, time.Time{}
 }
 
-// forget drops a death of a unit that is none of our services.
+// forget drops a death that is none of ours, or none at all.
 func (t *track) forget(d *loss) { delete(t.deaths, d.unit) }
 
 // done is the place up to which everything has been dealt with.
