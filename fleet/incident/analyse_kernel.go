@@ -56,6 +56,9 @@ func kernelOf(e *Evidence, r *Report, last *run) []KernelLine {
 		if r.Ending.ExitedAt != nil {
 			end = later(end, *r.Ending.ExitedAt)
 		}
+		if r.Ending.Before != nil {
+			end = later(end, *r.Ending.Before)
+		}
 		lines = slices.DeleteFunc(lines, func(l KernelLine) bool {
 			return l.Whose != KernelOurs && !l.At.IsZero() && (l.At.Before(r.Ending.At.Add(-kernelBefore)) || l.At.After(end.Add(kernelAfter)))
 		})

@@ -94,7 +94,10 @@ func linesOf(e *Evidence, r *Report) []LogLine {
 	from, to := 0, len(e.Entries)
 	if r.Ending != nil {
 		at := r.Ending.At
-		middle, _ := slices.BinarySearchFunc(e.Entries, at, func(e systemd.Entry, t time.Time) int { return e.At.Compare(t) })
+		middle := slices.IndexFunc(e.Entries, func(en systemd.Entry) bool { return en.At.Equal(at) })
+		if middle < 0 {
+			middle, _ = slices.BinarySearchFunc(e.Entries, at, func(e systemd.Entry, t time.Time) int { return e.At.Compare(t) })
+		}
 		until := at
 		if r.Ending.ExitedAt != nil {
 			until = later(until, *r.Ending.ExitedAt)

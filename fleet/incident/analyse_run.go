@@ -14,7 +14,10 @@ type run struct {
 	boot       string
 	first      time.Time // of its entries
 	last       time.Time
-	started    time.Time // zero: not seen
+	started    time.Time     // zero: not seen
+	start      time.Duration // the same since the boot; 0: not told
+	lastMono   time.Duration // of its last entry
+	said       []string      // by systemd about the run, and no mark
 	marks      []mark
 	lines      []systemd.Entry // of its processes
 	holes      []time.Time     // when a part of its log had not been there
@@ -59,20 +62,22 @@ func runsOf(entries []systemd.Entry) []*run {
 		if r.boot == "" {
 			r.boot = e.Boot
 		}
-		r.last = later(r.last, e.At)
+		r.last, r.lastMono = later(r.last, e.At), max(r.lastMono, e.Monotonic)
 		if e.Missing != "" || e.ID == systemd.IDSuppressed {
 			r.holes = append(r.holes, e.At)
 		}
 		if !isMark {
 			if !strings.HasPrefix(e.Identifier, "systemd") {
 				r.lines = append(r.lines, e)
+			} else if e.Identifier == "systemd" && e.Fields["_TRANSPORT"] != "stdout" && e.Message != "" && len(r.said) < 16 {
+				r.said = append(r.said, e.Message)
 			}
 			continue
 		}
 		r.marks = append(r.marks, m)
 		if m.starts() {
 			if r.started.IsZero() || m.kind == markStarting && m.at.Before(r.started) {
-				r.started = m.at
+				r.started, r.start = m.at, m.mono
 			}
 		}
 	}

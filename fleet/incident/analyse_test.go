@@ -314,7 +314,7 @@ func TestEndings(t *testing.T) {
 			journal: "== a" + serverStart + `
 				10:00:07.0 1bit[44] 0.00.900.000 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 4096, kv_unified = 'true'`,
 			want: &wanted{at: "10:00:02", status: -1, counter: -1, signature: "server-died silent",
-				cause: "the server (pid 20) ended: without a word of why, as after a SIGKILL; the main process went on and started another (pid 44), from what it was itself started with; systemd's restart counter did not move"},
+				cause: "the server (pid 20) ended: without a word of why, as after a signal; the main process went on and started another (pid 44), from what it was itself started with; systemd's restart counter did not move"},
 		},
 		"a guard that goes on": {
 			journal: "== a" + serverStart + `

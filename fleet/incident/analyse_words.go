@@ -36,9 +36,11 @@ func (r *Report) what(d *downfall) string {
 	switch {
 	case d == nil:
 		return ""
+	case d.stray:
+		return fmt.Sprintf("one of its processes ended and the main process went on (%s)", shortCause(d))
 	case d.Child:
 		return fmt.Sprintf("its server ended and the main process went on (%s)", shortCause(d))
-	case strings.HasPrefix(d.Cause, "the host went down"):
+	case d.Cause == hostDown:
 		return "the host went down under it"
 	}
 	if d.Status != nil && d.abort == "" {
@@ -57,6 +59,8 @@ func shortCause(d *downfall) string {
 		how = d.core.name
 	case d.Signal != "" && strings.HasPrefix(d.Cause, "a crash"):
 		how = d.Signal
+	case d.Child && len(d.words) > 0:
+		how = strings.Join(d.words, ", ")
 	case d.Child && d.Signal == "":
 		how = "it said nothing"
 	}
@@ -106,15 +110,26 @@ func summaryOf(r *Report, d *downfall) string {
 		return noEnd(r, unit, c)
 	}
 	var b strings.Builder
-	if d.Child {
+	switch {
+	case d.stray:
+		b.WriteString("A process of ")
+	case d.Child:
 		b.WriteString("The server of ")
 	}
-	fmt.Fprintf(&b, "%s ended at %s", unit, c.time(d.At))
+	if d.Before != nil {
+		fmt.Fprintf(&b, "%s ended between %s, its last sign of life, and %s", unit, c.time(d.At), c.time(*d.Before))
+	} else {
+		fmt.Fprintf(&b, "%s ended at %s", unit, c.time(d.At))
+	}
 	if what := r.what(d); len(r.Guard) > 0 && d.server != nil && d.server.nan() {
 		fmt.Fprintf(&b, " with %s", what)
 	}
 	if d.UptimeS != nil {
-		fmt.Fprintf(&b, ", after %s", length(*d.UptimeS))
+		least := ""
+		if d.Before != nil {
+			least = "at least "
+		}
+		fmt.Fprintf(&b, ", after %s%s", least, length(*d.UptimeS))
 	}
 	fmt.Fprintf(&b, ". Cause: %s.", d.Cause)
 	if k := r.gpuFault(); k != nil {

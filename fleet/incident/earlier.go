@@ -66,7 +66,15 @@ func (g *gatherer) earlier() {
 	if g.e.Package != nil {
 		flavour = flavourOf(g.e.Package.Name)
 	}
+	event := Analyse(g.e).Event // a report of the same end is none of an earlier one, nor are two of another one two
+	seen := map[string]bool{event: event != ""}
 	for _, x := range all {
+		if x.Event != "" {
+			if seen[x.Event] {
+				continue
+			}
+			seen[x.Event] = true
+		}
 		if x.Unit == g.e.Unit || flavour != "" && flavourOf(x.Package) == flavour {
 			g.e.Earlier = append(g.e.Earlier, x)
 		}

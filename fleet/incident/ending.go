@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -10,17 +11,23 @@ import (
 type downfall struct {
 	Ending
 	run    *run
-	server *server // that was at work, nil where none is known
-	next   *run    // that followed
-	after  *server // that followed within the run
+	server *server       // that was at work, nil where none is known
+	told   time.Time     // when systemd told the end; zero: it did not
+	mono   time.Duration // of the boot when the host's clock stood at anchor; 0: not told
+	anchor time.Time
+	words  []string // of the signature, where the cause decides them
+	stray  bool     // it was of a process that no log is known of
+	next   *run     // that followed
+	after  *server  // that followed within the run
 	abort  string
 	core   *mark
 }
 
 // downfallsOf finds the bad ends, in order. A stop that was asked for and went well is none.
 func downfallsOf(e *Evidence, runs []*run) []downfall {
-	var ends []downfall
+	var all []downfall
 	for i, r := range runs {
+		var ends []downfall
 		var next *run
 		if i+1 < len(runs) {
 			next = runs[i+1]
@@ -29,38 +36,65 @@ func downfallsOf(e *Evidence, runs []*run) []downfall {
 		last := lastServer(r)
 		for j, s := range r.engine.servers {
 			after := follower(r.engine.servers[j+1:], s)
-			if after == nil && (ended || s != last) && !s.died(r) || after == nil && ended {
+			if after == nil && ended && (s == last || r.wentDownWith(s)) {
 				continue // how the run ended tells it
 			}
-			if d, bad := childEnd(r, s, after); bad {
+			if d, bad := childEnd(e, r, s, after); bad {
 				ends = append(ends, d)
 			}
 		}
-		if d, bad := runEnd(e, r, next); bad {
-			d.server = last
-			d.words()
+		if d, bad := runEnd(e, r, next, last); bad {
 			ends = append(ends, d)
 		}
+		ends = append(ends, strays(r, ends)...)
+		all = append(all, ends...)
 	}
+	all = lostEnds(e, runs, all)
+	order := map[*run]int{} // that of runs is sure, that of times is not: the clock may have been set
+	for i, r := range runs {
+		order[r] = i - len(runs)
+	}
+	slices.SortStableFunc(all, func(a, b downfall) int {
+		return cmp.Or(cmp.Compare(order[a.run], order[b.run]), a.At.Compare(b.At))
+	})
 	if d, bad := stateEnd(e, runs); bad {
-		ends = append(ends, d)
+		all = append(all, d)
 	}
-	slices.SortStableFunc(ends, func(a, b downfall) int { return a.At.Compare(b.At) })
-	return ends
+	return all
 }
 
-// lastServer is the one that was at work last: the last words, or the last line, of those that were not replaced.
+// lastServer is the one that was at work last: the last words, or the last line, of those that were not replaced. Last
+// words count for nothing where another server worked on long after them.
 func lastServer(r *run) *server {
-	var last *server
+	var latest, wrong *server
 	for i, s := range r.engine.servers {
 		if follower(r.engine.servers[i+1:], s) != nil {
 			continue
 		}
-		if last == nil || !s.wentWrong().IsZero() || last.wentWrong().IsZero() && s.last.After(last.last) {
-			last = s
+		if latest == nil || s.last.After(latest.last) {
+			latest = s
+		}
+		if !s.wentWrong().IsZero() {
+			wrong = s
 		}
 	}
-	return last
+	if wrong != nil && (r.wentDownWith(wrong) || !latest.last.After(wrong.wentWrong().Add(time.Second))) {
+		return wrong
+	}
+	return latest
+}
+
+// wentDownWith tells whether a run ended so soon after the death of a server that it ended for that.
+func (r *run) wentDownWith(s *server) bool {
+	const soon = 30 * time.Second
+	end, at := r.last, s.wentWrong()
+	if m := r.mark(markExit, markResult); m != nil {
+		end = m.at
+	}
+	if core := r.core(s.pid); at.IsZero() && core != nil {
+		at = core.at
+	}
+	return at.IsZero() || end.Sub(at) <= soon
 }
 
 // follower is the server that took the place of another: it began when the other had written its last line.
@@ -87,10 +121,10 @@ func (s *server) died(r *run) bool {
 	return !s.wentWrong().IsZero() || r.core(s.pid) != nil
 }
 
-// core finds the core dump of a process; of any one for -1.
+// core finds the core dump of a process.
 func (r *run) core(pid int) *mark {
 	for i := range r.marks {
-		if m := &r.marks[i]; m.kind == markCoredump && (pid < 0 || m.number == pid && pid != 0) {
+		if m := &r.marks[i]; m.kind == markCoredump && m.number == pid && pid != 0 {
 			return m
 		}
 	}
@@ -99,9 +133,10 @@ func (r *run) core(pid int) *mark {
 
 // childEnd tells how a server ended that the main process outlived: a front end starts another, from what it was
 // itself started with, and systemd's restart counter does not move.
-func childEnd(r *run, s, after *server) (downfall, bool) {
+func childEnd(e *Evidence, r *run, s, after *server) (downfall, bool) {
 	core := r.core(s.pid)
-	if !s.died(r) && (after == nil || s.cleaned || s.launches == 0) {
+	oom := r.oomOf(e, s, after)
+	if !s.died(r) && oom.IsZero() && (after == nil || s.cleaned || s.launches == 0) {
 		return downfall{}, false
 	}
 	d := downfall{run: r, server: s, after: after, core: core}
@@ -110,29 +145,37 @@ func childEnd(r *run, s, after *server) (downfall, bool) {
 		d.At = core.at
 	}
 	if d.At.IsZero() {
+		d.At = oom
+	}
+	if d.At.IsZero() { // it may have been idle for long
 		d.At = s.last
+		if after != nil {
+			d.Before = moment(after.began)
+		}
 	}
 	began := s.began
 	d.StartedAt = &began
-	d.uptime(s)
+	d.uptime()
 	if core != nil {
 		d.Code, d.Signal = "dumped", core.name
 	}
-	d.words()
-	d.Cause = d.childCause()
+	d.lastWords()
+	d.Cause = d.childCause(!oom.IsZero())
 	return d, true
 }
 
 // runEnd tells how a run ended, and false if it did not, or well.
-func runEnd(e *Evidence, r *run, next *run) (downfall, bool) {
-	d := downfall{run: r, next: next}
+func runEnd(e *Evidence, r *run, next *run, last *server) (downfall, bool) {
+	d := downfall{run: r, next: next, server: last}
 	exit, result, success, limit := r.mark(markExit), r.mark(markResult), r.mark(markSuccess), r.mark(markStartLimit)
-	stop := r.mark(markStopping)
+	stop, oom := r.mark(markStopping), r.mark(markOOM)
 	d.Invocation = r.invocation
+	saw := func(m *mark) { d.At, d.told, d.anchor, d.mono = m.at, m.at, m.at, m.mono }
+	down := false
 	switch {
 	case exit != nil:
-		at := exit.at
-		d.At, d.ExitedAt, d.Code = at, &at, exit.code
+		saw(exit)
+		d.ExitedAt, d.Code = moment(exit.at), exit.code
 		if exit.code == "exited" {
 			status := exit.status
 			d.Status = &status
@@ -140,17 +183,17 @@ func runEnd(e *Evidence, r *run, next *run) (downfall, bool) {
 			d.Signal = signalName(exit.status)
 		}
 	case result != nil:
-		d.At = result.at
-	case r.oom(e):
-		d.At = r.last
+		saw(result)
+	case oom != nil && r.over:
+		saw(oom)
 	case limit != nil:
-		d.At = limit.at
+		saw(limit)
 	case success != nil && stop == nil:
-		at := success.at
-		d.At, d.ExitedAt = at, &at
+		saw(success)
+		d.ExitedAt = moment(success.at)
 		d.Result = "success"
 	case !r.nextBoot.IsZero() && stop == nil && !r.ended():
-		d.At, d.Cause = r.last, "the host went down under it: power loss, a reset, or a shutdown that the journal did not keep"
+		d.At, d.Before, d.anchor, d.mono, down = r.last, moment(r.nextBoot), r.last, r.lastMono, true
 	default:
 		return d, false
 	}
@@ -164,13 +207,12 @@ func runEnd(e *Evidence, r *run, next *run) (downfall, bool) {
 	if d.Stopping && (result == nil || result.name == "success") && (exit == nil || cleanExit(exit)) && r.mark(markStopTimeout) == nil {
 		return d, false
 	}
-	d.core = r.core(-1)
-	if s := lastServer(r); s != nil {
-		if at := s.wentWrong(); !at.IsZero() && at.Before(d.At) {
-			d.At, d.PID = at, s.pid
-		}
-		if d.PID == 0 {
-			d.PID = s.pid
+	d.believe()
+	d.core = d.coreOf()
+	if last != nil {
+		d.PID = last.pid
+		if at := last.wentWrong(); !at.IsZero() && (at.Before(d.At) || down) {
+			d.At, d.Before = at, nil
 		}
 	} else if n := len(r.lines); n > 0 {
 		d.PID = r.lines[n-1].PID
@@ -184,16 +226,51 @@ func runEnd(e *Evidence, r *run, next *run) (downfall, bool) {
 	} else if e.State.Invocation != "" && e.State.Invocation == r.invocation {
 		d.StartedAt = e.State.MainStarted
 	}
-	d.uptime(lastServer(r))
+	d.uptime()
 	if m := r.mark(markResources); m != nil && m.cpu > 0 {
 		cpu := m.cpu.Seconds()
 		d.CPUS = &cpu
 	}
-	if d.Cause == "" {
-		d.server = lastServer(r)
+	d.lastWords()
+	switch {
+	case !down:
 		d.Cause = d.runCause(e)
+	case d.abort != "" || last != nil && last.nan():
+		d.Cause = d.runCause(e) + "; how its process ended is not told, for the host went down"
+	default:
+		d.Cause, d.words = hostDown, []string{"host-down"}
 	}
 	return d, true
+}
+
+const hostDown = "the host went down under it: power loss, a reset, or a shutdown that the journal did not keep"
+
+// believe drops the last words of the server where they cannot be what ended it. A prompt may hold the same words, and an
+// engine that gives up ends with SIGABRT; only behind a front end, or a stop, the main process may end otherwise.
+func (d *downfall) believe() {
+	fits := d.Signal == "" || d.Signal == "SIGABRT" || d.Stopping
+	if d.Status != nil && *d.Status >= 128 {
+		fits = *d.Status == 128+6 || d.Stopping
+	}
+	if d.server != nil && !fits {
+		d.server.outlived()
+	}
+}
+
+// coreOf is the core dump that belongs to the end of a run: of the signal that systemd saw, or, where the main process
+// exited, of a process that died right before.
+func (d *downfall) coreOf() *mark {
+	signal, before := d.Signal, 10*time.Minute
+	if d.Status != nil {
+		signal, before = endingSignal(*d.Status), 30*time.Second
+	}
+	for i := len(d.run.marks) - 1; i >= 0; i-- {
+		m := &d.run.marks[i]
+		if m.kind == markCoredump && (signal == "" || m.name == "" || m.name == signal) && d.At.Sub(m.at) <= before {
+			return m
+		}
+	}
+	return nil
 }
 
 // cleanExit tells the ends that are a success when a stop was asked for.
@@ -204,13 +281,17 @@ func cleanExit(m *mark) bool {
 	return m.code == "killed" && slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE"}, signalName(m.status))
 }
 
-// uptime is told by the journal, and by the log's own clock, which is that of the server.
-func (d *downfall) uptime(s *server) {
-	if s != nil && s.clock > 0 {
+// uptime is told by the journal: by the clock of the boot where its entries have that, for the host's may have been set.
+// The log's own clock is that of the server.
+func (d *downfall) uptime() {
+	if s := d.server; s != nil && s.clock > 0 {
 		up := s.clock.Seconds()
 		d.LogUptimeS = &up
 	}
-	if d.StartedAt != nil && !d.At.Before(*d.StartedAt) {
+	if up, ok := ran(d.run.start, d.mono); ok && !d.Child {
+		up := max(0, up-d.anchor.Sub(d.At)).Seconds()
+		d.UptimeS = &up
+	} else if d.StartedAt != nil && !d.At.Before(*d.StartedAt) {
 		up := d.At.Sub(*d.StartedAt).Seconds()
 		d.UptimeS = &up
 	} else {
@@ -218,8 +299,8 @@ func (d *downfall) uptime(s *server) {
 	}
 }
 
-// words takes over what the server said last.
-func (d *downfall) words() {
+// lastWords takes over what the server said last.
+func (d *downfall) lastWords() {
 	if d.server == nil {
 		return
 	}
@@ -258,15 +339,18 @@ func stateEnd(e *Evidence, runs []*run) (downfall, bool) {
 			d.Code = "dumped"
 		}
 	}
+	d.told, d.anchor = at, at
 	d.server = lastServer(d.run)
+	d.believe()
+	d.core = d.coreOf()
 	if d.server != nil {
 		d.PID = d.server.pid
 		if wrong := d.server.wentWrong(); !wrong.IsZero() && wrong.Before(at) {
 			d.At = wrong
 		}
 	}
-	d.uptime(d.server)
-	d.words()
+	d.uptime()
+	d.lastWords()
 	d.Cause = d.runCause(e)
 	return d, true
 }

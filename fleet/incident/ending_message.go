@@ -25,6 +25,8 @@ const (
 	markWatchdog     markKind = "watchdog"
 	markStartTimeout markKind = "start-timeout"
 	markStopTimeout  markKind = "stop-timeout"
+	markRuntimeLimit markKind = "runtime-limit"
+	markControl      markKind = "control" // another command of the unit failed; code, status, name: which, where it is told
 	markOOM          markKind = "oom"
 	markOOMD         markKind = "oomd" // systemd-oomd
 	markResources    markKind = "resources"
@@ -36,7 +38,8 @@ const (
 type mark struct {
 	kind   markKind
 	at     time.Time
-	code   string // exited, killed, dumped
+	mono   time.Duration // since the boot; 0: not told
+	code   string        // exited, killed, dumped
 	status int
 	name   string // of a signal, a result, or how an exit status is called
 	number int    // restart counter or pid; -1: not told
@@ -45,7 +48,7 @@ type mark struct {
 }
 
 var (
-	reExit     = lazyregexp.New(`(?i)\bmain process exited, code=(\w+), status=(\d+)(?:/([\w-]+))?`)
+	reExit     = lazyregexp.New(`(?i)\b(main|control) process exited, code=(\w+), status=(\d+)`)
 	reResult   = lazyregexp.New(`[Ff]ailed with result '([\w-]+)'|entered failed state`)
 	reRestart  = lazyregexp.New(`(?i)scheduled restart job, restart counter is at (\d+)|holdoff time over, scheduling restart`)
 	reConsumed = lazyregexp.New(`[Cc]onsumed (.+?) CPU time`)
@@ -55,7 +58,7 @@ var (
 
 // readMark reads an entry of systemd's about a unit, or of systemd-coredump's about one of its processes.
 func readMark(e systemd.Entry) (mark, bool) {
-	m := mark{at: e.At, number: -1, text: e.Message}
+	m := mark{at: e.At, mono: e.Monotonic, number: -1, text: e.Message}
 	if e.ID == systemd.IDCoredump || e.Identifier == "systemd-coredump" {
 		return m.coredump(e)
 	}
@@ -104,13 +107,15 @@ func readMark(e systemd.Entry) (mark, bool) {
 	return m, true
 }
 
-// exit reads how the main process ended. Other processes of a unit (ExecStartPre= and the like) have the same id.
+// exit reads how the main process ended, or another of the unit's commands (ExecStartPre= and the like).
 func (m mark) exit(e systemd.Entry) (mark, bool) {
-	if e.Missing == "" && !strings.Contains(e.Message, "ain process exited") {
+	m, ok := m.words(e)
+	if !ok && e.Missing == "" {
 		return m, false
 	}
-	m, ok := m.words(e)
-	m.kind = markExit
+	if m.kind != markControl {
+		m.kind = markExit
+	}
 	if code := e.Fields["EXIT_CODE"]; code != "" {
 		m.code, ok = code, true
 	}
@@ -132,7 +137,10 @@ func (m mark) words(e systemd.Entry) (mark, bool) {
 		return true
 	}
 	if f := reExit().FindStringSubmatch(s); f != nil {
-		m.kind, m.code, m.status, m.name = markExit, f[1], atoi(f[2]), f[3]
+		m.kind, m.code, m.status = markExit, f[2], atoi(f[3])
+		if strings.EqualFold(f[1], "control") {
+			m.kind, m.name = markControl, e.Fields["COMMAND"]
+		}
 	} else if f := reResult().FindStringSubmatch(s); f != nil {
 		m.kind, m.name = markResult, f[1]
 	} else if f := reRestart().FindStringSubmatch(s); f != nil {
@@ -152,6 +160,8 @@ func (m mark) words(e systemd.Entry) (mark, bool) {
 			m.kind = markWatchdog
 		case has("tart operation timed out"), has("tate 'start", "timed out"):
 			m.kind = markStartTimeout
+		case has("reached runtime time limit"):
+			m.kind = markRuntimeLimit
 		case has("tate 'stop", "timed out"), has("stop-sig", "timed out"), has("tate 'final", "timed out"):
 			m.kind = markStopTimeout
 		case has("has been killed by the OOM killer"):

@@ -1,6 +1,8 @@
 package incident
 
 import (
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +13,13 @@ func signalName(n int) string {
 	if n <= 0 || n > 64 {
 		return ""
 	}
-	return unix.SignalName(syscall.Signal(n))
+	if name := unix.SignalName(syscall.Signal(n)); name != "" {
+		return name
+	}
+	if n < 34 {
+		return "signal " + strconv.Itoa(n)
+	}
+	return strings.TrimSuffix("SIGRTMIN+"+strconv.Itoa(n-34), "+0")
 }
 
 // endingSignal is the signal behind an exit status of a shell, which says 128 and more.

@@ -1,11 +1,9 @@
 package incident
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -59,13 +57,6 @@ func (g *gatherer) journal(ctx context.Context) {
 	g.e.Gaps = slices.Compact(g.e.Gaps)
 }
 
-// inOrder are the entries by time. Those of one moment are in the order of their cursors' numbers, as far as that is told.
-func inOrder(kept map[string]systemd.Entry) []systemd.Entry {
-	return slices.SortedFunc(maps.Values(kept), func(a, b systemd.Entry) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Monotonic, b.Monotonic), cmp.Compare(len(a.Cursor), len(b.Cursor)), cmp.Compare(a.Cursor, b.Cursor))
-	})
-}
-
 // recent reads the latest log, where no end is recent: a server that its front end outlives dies without a word of
 // systemd's.
 func (g *gatherer) recent(ctx context.Context, kept map[string]systemd.Entry) error {
@@ -116,7 +107,10 @@ func (g *gatherer) head(ctx context.Context, kept map[string]systemd.Entry) erro
 	if g.end.started.IsZero() {
 		return nil
 	}
-	until := earliest(g.end.started.Add(headLength), g.end.last)
+	until := g.end.started.Add(headLength)
+	if g.end.last.After(g.end.started) { // else the clock was set back
+		until = earliest(until, g.end.last)
+	}
 	span := Span{From: g.end.started.Add(-time.Second), To: until}
 	n, bytes := 0, 0
 	_, err := g.read(ctx, g.query(span.From, until), func(e systemd.Entry) error {
@@ -137,7 +131,7 @@ func (g *gatherer) around(ctx context.Context, kept map[string]systemd.Entry) er
 		return nil
 	}
 	limit := g.end.started.Add(-time.Second)
-	if g.end.started.IsZero() {
+	if g.end.started.IsZero() || g.end.started.After(g.end.last) {
 		limit = g.e.Since
 	}
 	if after := g.end.first.Add(windowAfter); g.end.last.After(after) {
@@ -184,6 +178,9 @@ func (g *gatherer) read(ctx context.Context, q systemd.JournalQuery, f func(syst
 	})
 	if errors.Is(err, errEnough) {
 		err = nil
+	}
+	if err != nil && !errors.Is(err, systemd.ErrNoJournal) {
+		g.e.Unread = err
 	}
 	return gaps, err
 }

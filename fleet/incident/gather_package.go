@@ -57,6 +57,9 @@ func (g *gatherer) packages(ctx context.Context) {
 	if how == HowArmed {
 		g.doubtArmed()
 	}
+	if began := cmpTime(g.end.latest.started, g.end.latest.ended); !began.IsZero() && ours.InstalledAt.After(began) {
+		g.miss("the package that the service ran from: what is %s now was installed at %s, after the run had begun at %s, so pins, fixes and digest may be those of another build", name, utc(ours.InstalledAt), utc(began))
+	}
 }
 
 // ranFrom names the package and how that is known, "" if it is not.
@@ -94,7 +97,7 @@ func (g *gatherer) liveThen() (name, path string) {
 
 // there tells whether a process that began at a time was there when the service ended.
 func (g *gatherer) there(since time.Time) bool {
-	return g.end.last.IsZero() || !since.IsZero() && since.Before(g.end.first)
+	return g.end.last.IsZero() || !since.IsZero() && since.Before(g.end.latest.ended)
 }
 
 // run is the log of the run that ended.
@@ -102,8 +105,9 @@ func (g *gatherer) run() []systemd.Entry {
 	var entries []systemd.Entry
 	for _, e := range g.e.Entries {
 		after := !g.end.last.IsZero() && e.At.After(g.end.last)
-		other := g.end.invocation != "" && e.Invocation != "" && e.Invocation != g.end.invocation
-		if !after && !other && !e.At.Before(g.end.started.Add(-time.Second)) {
+		of := g.end.latest
+		other := of.invocation != "" && e.Invocation != "" && e.Invocation != of.invocation
+		if before := !of.started.After(of.ended) && e.At.Before(of.started.Add(-time.Second)); !after && !other && !before {
 			entries = append(entries, e)
 		}
 	}
@@ -123,8 +127,8 @@ func inLog(entries []systemd.Entry, all []*store.Package) (name, path string) {
 			}
 		}
 	}
-	for _, e := range slices.Backward(entries) {
-		if name, path := packageAt(e.Message, all); name != "" {
+	for _, e := range slices.Backward(entries) { // free text, too, may name a package: one that is not here is not believed
+		if name, path := packageAt(e.Message, all); name != "" && find(all, "", path) != nil {
 			return name, path
 		}
 	}
@@ -149,10 +153,7 @@ func packageAt(text string, all []*store.Package) (name, path string) {
 
 // history is the package that the last act before the start of the run armed.
 func (g *gatherer) history(ctx context.Context) string {
-	began := g.end.started
-	if began.IsZero() {
-		began = g.end.first
-	}
+	began := cmpTime(g.end.latest.started, g.end.latest.ended)
 	if began.IsZero() {
 		return ""
 	}
@@ -178,11 +179,12 @@ func (g *gatherer) history(ctx context.Context) string {
 
 // doubtArmed says where a file of the unit is younger than the run.
 func (g *gatherer) doubtArmed() {
-	if g.end.started.IsZero() {
+	began := g.end.latest.started
+	if began.IsZero() {
 		return
 	}
 	for _, f := range g.e.Files {
-		if info, err := os.Stat(f.Path); err == nil && info.ModTime().After(g.end.started) {
+		if info, err := os.Stat(f.Path); err == nil && info.ModTime().After(began) {
 			g.miss("the package is what the next start uses, and %s was changed at %s, after the run that ended had begun: that may have had another", f.Path, utc(info.ModTime()))
 		}
 	}

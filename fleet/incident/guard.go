@@ -33,7 +33,11 @@ type abortLine struct {
 const clockSlack = time.Minute
 
 func (s *server) guard(e *systemd.Entry, ev engine.LogEvent) {
-	switch apart := e.At.Sub(s.offset) - ev.Time; {
+	apart := e.At.Sub(s.offset) - ev.Time
+	if s.booted && e.Monotonic > 0 {
+		apart = e.Monotonic - s.zero - ev.Time
+	}
+	switch {
 	case len(s.guards) >= maxGuards,
 		s.timed && !ev.Timed,
 		s.timed && (apart > clockSlack || apart < -clockSlack):

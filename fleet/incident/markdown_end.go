@@ -48,9 +48,13 @@ func (m *page) ending(e *Ending) {
 		how += ", result " + code(e.Result)
 	}
 	if e.PID != 0 {
-		how += fmt.Sprintf(", process %d", e.PID)
+		how += fmt.Sprintf("; the log is of process %d", e.PID)
 	}
-	m.fact("Died", "%s%s", m.clock.time(e.At), how)
+	if e.Before != nil {
+		m.fact("Died", "between %s, its last sign of life, and %s%s", m.clock.time(e.At), m.clock.time(*e.Before), how)
+	} else {
+		m.fact("Died", "%s%s", m.clock.time(e.At), how)
+	}
 	if e.ExitedAt != nil && !e.ExitedAt.Equal(e.At) {
 		m.fact("Exited", "%s, as systemd saw the main process, %s after that", m.clock.time(*e.ExitedAt), length(e.ExitedAt.Sub(e.At).Seconds()))
 	}
@@ -64,7 +68,11 @@ func (m *page) ending(e *Ending) {
 func (m *page) uptime(e *Ending) {
 	var parts []string
 	if e.UptimeS != nil {
-		parts = append(parts, length(*e.UptimeS))
+		least := ""
+		if e.Before != nil {
+			least = "at least "
+		}
+		parts = append(parts, least+length(*e.UptimeS))
 	}
 	if e.StartedAt != nil {
 		parts = append(parts, "started "+m.clock.time(*e.StartedAt))

@@ -26,6 +26,7 @@ func (r *Report) unknowns() []string {
 	add(e.Package == nil, "which package the service ran from")
 	if end != nil {
 		add(end.StartedAt == nil, "when this run started: its start is not in the journal that was read")
+		add(end.clockSet(), "the true times before the end: the host's clock was set while the service ran, or the host slept, so they do not agree with its uptime")
 		add(len(r.Trace) == 0 && (r.Abort != "" || end.Signal == "SIGSEGV" || end.Signal == "SIGABRT"), "where in the program it ended: there is no backtrace in the log and no core dump in the journal")
 		add(r.Restart != nil && r.Restart.StartedAt != nil && r.Restart.Host == nil, "GTT and MemAvailable when it came back: the service logged no such line")
 		add(r.Server != nil && r.Server.Slots == 0, "how many slots the server had, and whether some were never used: the log does not go back to its start")

@@ -1,6 +1,9 @@
 package incident
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Schema is the version of a report's JSON.
 const Schema = 1
@@ -37,6 +40,7 @@ type Report struct {
 // Ending is how one run of a service ended.
 type Ending struct {
 	At         time.Time  `json:"at"`        // when it went wrong: the line of the abort, else when the main process ended
+	Before     *time.Time `json:"before"`    // it is known only that it went wrong between At, its last sign of life, and then; null: At is when
 	ExitedAt   *time.Time `json:"exited_at"` // systemd saw the main process end
 	Code       string     `json:"code"`      // exited, killed or dumped
 	Status     *int       `json:"status"`    // exit status
@@ -44,13 +48,18 @@ type Ending struct {
 	Result     string     `json:"result"`    // systemd's: exit-code, signal, core-dump, oom-kill, start-limit-hit, timeout, watchdog, …
 	Cause      string     `json:"cause"`     // in words, with who did it where that is known: such as "the kernel's OOM killer (MemoryMax=64M)"
 	StartedAt  *time.Time `json:"started_at"`
-	UptimeS    *float64   `json:"uptime_seconds"`
+	UptimeS    *float64   `json:"uptime_seconds"`     // by the clock of the boot, which nobody sets and which stands still while the host sleeps
 	LogUptimeS *float64   `json:"log_uptime_seconds"` // by the log's own clock
 	CPUS       *float64   `json:"cpu_seconds"`
 	Stopping   bool       `json:"stopping"` // a stop had been asked for
 	Child      bool       `json:"child"`    // the server died, not the main process
-	PID        int        `json:"pid"`
+	PID        int        `json:"pid"`      // whose log it is, or who dumped core: under a front end the server, not the main process
 	Invocation string     `json:"invocation"`
+}
+
+// clockSet tells whether the times of the start and the end contradict the uptime.
+func (e *Ending) clockSet() bool {
+	return e.StartedAt != nil && e.UptimeS != nil && math.Abs(e.At.Sub(*e.StartedAt).Seconds()-*e.UptimeS) > 60
 }
 
 // Restart is what systemd did after the end.

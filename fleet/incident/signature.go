@@ -50,16 +50,8 @@ func (d *downfall) kind(r *Report) []string {
 		words = append(words, "server-died")
 	}
 	switch {
-	case strings.HasPrefix(d.Cause, "systemd-oomd"):
-		return append(words, "oom-kill", "systemd-oomd")
-	case strings.HasPrefix(d.Cause, "the kernel's OOM killer"):
-		return append(words, "oom-kill", "kernel")
-	case d.run.mark(markWatchdog) != nil || d.Result == "watchdog":
-		return append(words, "watchdog")
-	case d.run.mark(markStartTimeout) != nil:
-		return append(words, "start-timeout")
-	case d.run.mark(markStopTimeout) != nil:
-		return append(words, "stop-timeout")
+	case len(d.words) > 0:
+		return append(words, d.words...)
 	case d.server != nil && d.server.nan():
 		return append(append(words, "nan-abort"), guardWords(r)...)
 	case d.abort != "":
@@ -74,8 +66,6 @@ func (d *downfall) kind(r *Report) []string {
 		return append(words, strings.ToLower(d.Signal))
 	case d.Status != nil:
 		return append(words, "exit-"+strconv.Itoa(*d.Status))
-	case d.Code == "" && d.Result == "" && d.ExitedAt == nil && !d.Child:
-		return append(words, "host-down")
 	case d.Result != "":
 		return append(words, "result-"+d.Result)
 	}

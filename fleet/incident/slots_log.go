@@ -27,7 +27,9 @@ type server struct {
 	last        time.Time // its last
 	timed       bool      // its lines carry their time
 	clock       time.Duration
-	offset      time.Time // when its clock was zero, as the last line has it
+	offset      time.Time     // when its clock was zero, as the last line has it
+	zero        time.Duration // the same by the clock of the boot
+	booted      bool          // zero is told
 	launches    int
 	life        int
 	joiner      *engine.Joiner
@@ -173,6 +175,7 @@ func (s *server) event(e *systemd.Entry, ev engine.LogEvent) {
 	}
 	if ev.Timed {
 		s.timed, s.clock, s.offset = true, max(s.clock, ev.Time), e.At.Add(-ev.Time)
+		s.zero, s.booted = e.Monotonic-ev.Time, e.Monotonic > 0
 	} else {
 		ev.Read = e.At.Sub(s.began)
 	}
