@@ -72,9 +72,9 @@ var (
 	// Last words of names that tell something about a secret, and not the secret.
 	about = set(`length len size sizes count counts type types name names limit budget ttl timeout expiry expires age per rate second seconds
 		ms bytes bits dim head heads embd embeddings idx index pos position format algorithm method enabled required mode scores merges
-		logprobs ids piece text url uri endpoint env usage space ring board`)
+		logprobs ids piece weight weights text url uri endpoint env usage space ring board`)
 	// Words in front of "token" that make it one of a vocabulary, or a number of them.
-	vocabulary = set(`bos eos eot eom eog pad unk sep cls msk fim pre suf mid rep nl lf mask special added stop start end first last next max
+	vocabulary = set(`n bos eos eot eom eog pad unk sep cls msk fim pre suf mid rep nl lf mask special added stop start end first last next max
 		min num total prompt completion input output cached draft drafted accepted reasoning generated image audio media eval decoded
 		sampled predicted invalid unexpected unknown empty`)
 	// Words in front of "key" that make it one that things are found by.

@@ -124,6 +124,7 @@ func (sc *scanner) name(from, to int) (next int) {
 	if name == "name" || (name == "key" || name == "header") && quoted {
 		return sc.namesItself(at, to)
 	}
+	v.code = from > 0 && sc.s[from-1] == '`'
 	if pair != "" {
 		v.name = pair
 	}
@@ -177,9 +178,12 @@ func (sc *scanner) namesItself(at, to int) int {
 	return at
 }
 
-// bare tells whether a name is key and nothing more: such are in many texts, and few of them are secrets.
+// bare tells whether a name is key or tokens and nothing more: such are in many texts, and few of them are secrets.
 func (sc *scanner) bare(from int, name string) bool {
-	if !only(name, "key", "keys") || from > 0 && (sc.s[from-1] == '?' || sc.s[from-1] == '&') {
+	if name == "PASS" || only(name, "pass") && slices.Contains([]string{"can", "cannot", "not", "to", "will", "must", "did", "may"}, sc.wordBefore(from)) {
+		return true // as of a test
+	}
+	if !only(name, "key", "keys", "tokens") || from > 0 && (sc.s[from-1] == '?' || sc.s[from-1] == '&') {
 		return false
 	}
 	return !beyondDoubt[sc.wordBefore(from)]

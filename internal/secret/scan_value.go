@@ -3,6 +3,7 @@ package secret
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // value is one that follows a name.
@@ -14,6 +15,7 @@ type value struct {
 	quoted   bool   // the name is in quotes of its own
 	alone    bool   // a quote opens right before the name, and has name and value
 	query    bool   // of a URL
+	code     bool   // Markdown's quotes are around
 	doubtful bool   // it is a secret only if it looks like one
 }
 
@@ -25,12 +27,22 @@ func (v *value) operator(at, from int) string {
 	}
 	at = v.blanks(at, false)
 	for _, sign := range []string{"==", "=>", ":=", "=", ":", ","} {
-		if strings.HasPrefix(v.s[at:], sign) && (sign != "," || v.quoted && (strings.ContainsAny(v.name, "-_") || isHeader(v.name))) {
+		if strings.HasPrefix(v.s[at:], sign) {
 			v.from, v.sign = v.blanks(at+len(sign), false), sign
+			if sign == "==" && v.from > at+len(sign) || sign == "," && !v.listed(from) || sign != "=" && from > 0 && v.s[from-1] == '/' {
+				return "" // a comparison, a list, a path
+			}
 			return sign
 		}
 	}
 	return ""
+}
+
+// listed tells whether a name in quotes stands in a list, and its value behind it, as in ["X-Api-Key", "x"].
+func (v *value) listed(from int) bool {
+	before := strings.TrimRight(strings.TrimRight(v.s[:from], `\"'`), " \t")
+	in := before == "" || strings.IndexByte("[({,", before[len(before)-1]) >= 0
+	return v.quoted && in && (v.name[0] == '-' || v.name[0]|0x20 == 'x' || isHeader(v.name)) && strings.IndexByte(`\"'`, v.s[min(v.from, len(v.s)-1)]) >= 0
 }
 
 // isHeader tells whether a name is of a header whose value has several words.
@@ -91,7 +103,7 @@ func (v *value) joined(i int) bool {
 // take masks a value unless it is none.
 func (v *value) take(from, to, next int) int {
 	text := v.s[from:to]
-	if strings.HasPrefix(v.s[from:], Mask) && strings.Trim(v.s[from+len(Mask):max(to, from+len(Mask))], ",;)]}\"'\\ \t\r\n") == "" {
+	if strings.HasPrefix(v.s[from:], Mask) && !strings.ContainsFunc(v.s[from+len(Mask):max(to, from+len(Mask))], func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
 		return max(next, to, from+len(Mask))
 	}
 	if v.name == userOption {
@@ -101,7 +113,7 @@ func (v *value) take(from, to, next int) int {
 		}
 		return v.from
 	}
-	if text == "" || v.doubtful && !random(strings.TrimRight(text, ".,;)]}")) || harmless(v.name, text) || harmless(v.name, strings.TrimRight(text, ".,;:)]}")) {
+	if text == "" || v.sign == "," && strings.HasPrefix(text, "--") || v.doubtful && !random(strings.TrimRight(text, ".,;)]}")) || harmless(v.name, text) || harmless(v.name, strings.TrimRight(text, ".,;:)]}")) {
 		return v.from // what it holds may have names of its own
 	}
 	v.found = append(v.found, span{from, to})
@@ -164,6 +176,8 @@ func (v *value) wordEnd(i int) int {
 			}
 			i++
 		case v.quoted && v.sign == ":" && strings.IndexByte(",]}", c) >= 0: // JSON has numbers like this
+			return i
+		case v.code && c == '`':
 			return i
 		case v.query && strings.IndexByte("&;#", c) >= 0:
 			return i

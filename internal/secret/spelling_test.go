@@ -34,6 +34,7 @@ func TestSpellings(t *testing.T) {
 		{`[{"name":"HF_TOKEN","value":"fishword"}]`, `[{"name":"HF_TOKEN","value":"#"}]`},
 		{"map[Authorization:[Bearer fishword] Accept:[*/*]]", "map[Authorization:[# #] Accept:[*/*]]"},
 		{`Environment="JSON={\"api_key\":\"fishword\"}" A=b`, `Environment="JSON={\"api_key\":\"#\"}" A=b`},
+		{"set `HF_TOKEN=fishword`, then", "set `HF_TOKEN=#`, then"}, {"set `HF_TOKEN=(masked)`, then", "set `HF_TOKEN=#`, then"},
 		// Headers.
 		{"authorization=Bearer fishword x", "authorization=# x"}, {"AUTHORIZATION=fishword A=b", "AUTHORIZATION=# A=b"},
 		{"HTTP_COOKIE=a=1; sid=fishword", "HTTP_COOKIE=#"}, {"Authorization Basic dXNlcjpmaXNo1==", "Authorization Basic #"},
@@ -109,6 +110,10 @@ func TestFactsStay(t *testing.T) {
 		"llama_kv_cache: K (f16):  224.00 MiB, keys: 224.00 MiB, prompt_cache_key=abc123def", "sort_key=name public_key=abcdef123456",
 		"auth: disabled, api_key: none, api keys loaded: 2", "auth_type=basic KEY_TYPE=ed25519 password_length: 12 TOKEN_TTL=30m token_url=http://127.0.0.1/x",
 		"GGML_HRX_BYPASS=1 GGML_HRX_SINGLE_PASS=sweep compass=north PWD=/home/ai OLDPWD=/srv/x",
+		"nulls of 24 tokens: clean 0, n_tokens = unknown", `tensor("token_embd.weight", [WIDTH, VOCAB])`,
+		`{"check":"misplaced-key","where":"/etc/x"}`, `["misplaced-key","no-restart"]`, "/etc/passwd: permission denied", "GET /v1/token: 404",
+		`{"content":"","tokens_predicted":64,"tokens_evaluated":12}`, "cannot pass: the bound is lower", `["--api-key","--api-key-file"]`,
+		"--- PASS: TestReal", "GGML_ASSERT(a.key == b.key) failed",
 		"test-backend-ops: pass: 12, fail: 0", "12 passed, 0 failed", "docker run -u 1000:1000 x", "journalctl -u llm.service", "ssh://git@github.com/a/b",
 		"http://127.0.0.1:8080/v1/@x", "see http://[::1]:8080/health", "basic authentication is off", "author: somebody, keepalive=30, monkey=x",
 		"a task-0123456789abcdef0123 ran, disk-0123456789abcdef0123 is full", "the token is valid", "API key is missing", "password was changed",

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/1bit-systems/pkg/internal/lazyregexp"
@@ -35,14 +36,18 @@ func harmless(name, value string) bool {
 	case only(strings.TrimLeft(name, "-"), "pass", "keys"):
 		return reAmount().MatchString(value)
 	}
-	last := ""
-	if p := parts(name); len(p) > 0 {
-		last = p[len(p)-1]
+	p := parts(name)
+	says := func(ends ...string) bool {
+		return slices.ContainsFunc(p, func(part string) bool {
+			return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(part, end) })
+		})
 	}
 	switch {
-	case strings.HasSuffix(last, "token"), strings.HasSuffix(last, "tokens"):
+	case says("secret", "password", "passwd", "passphrase"):
+		return false
+	case says("token", "tokens"):
 		return reCount().MatchString(value) || reAmount().MatchString(value) || reSpecial().MatchString(value)
-	case strings.HasSuffix(last, "key"), strings.HasSuffix(last, "keys"):
+	case says("key", "keys"):
 		return reAmount().MatchString(value)
 	}
 	return false
