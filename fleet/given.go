@@ -12,8 +12,16 @@ type Given struct {
 	Key, Value string
 	Where      string // the file with its line; "" where no file of the unit says it
 	By         string // what gives it, in words
-	Remedy     string // how it is taken away, without the restart that follows
+	Remedy     string // how it is taken away, without the restart that follows; "" where that does
 	Process    int    // the server that has it and would not get it again; 0: the next one gets it
+}
+
+// Cure is how a service gets rid of it.
+func (g Given) Cure(unit string) string {
+	if g.Remedy == "" {
+		return "1bit pkg restart " + unit
+	}
+	return g.Remedy + " && 1bit pkg restart " + unit
 }
 
 // given says what value of a variable the next server gets, or else the one that runs has; ok is false where neither has
@@ -26,7 +34,7 @@ func (v *view) given(key string) (g Given, ok bool) {
 	for _, p := range v.procs {
 		if value, has := lookup(p.env, key); has && pid != 0 && p.pid == pid {
 			return Given{
-				Key: key, Value: value, Process: pid, Remedy: "it is gone",
+				Key: key, Value: value, Process: pid,
 				By: fmt.Sprintf("is in the environment of the server that runs (process %d), and neither its files nor the manager give it now", pid),
 			}, true
 		}

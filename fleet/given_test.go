@@ -73,7 +73,7 @@ func TestGiven(t *testing.T) {
 		if got := strings.TrimSpace(g.Value + " " + g.By + " " + g.Where); ok != (tt.want != "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %v %q, want %q", tt.name, ok, got, tt.want)
 		}
-		if ok && g.Remedy == "" {
+		if ok && (g.Remedy == "") != (g.Process != 0) {
 			t.Errorf("%s: there is no remedy", tt.name)
 		}
 	}

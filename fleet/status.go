@@ -285,8 +285,7 @@ func (h *Host) warnings(v *view, s *Service, armed PackageRef) {
 	}
 	if g, on := v.given(nanContinue); on {
 		s.add(Finding{
-			Check: "nan-continue", Where: g.Where, What: fmt.Sprintf("%s %s: it is for soaks only", nanContinue, g.By),
-			Remedy: fmt.Sprintf("%s, and the running server loses it with: 1bit pkg restart %s", g.Remedy, u.ID),
+			Check: "nan-continue", Where: g.Where, What: fmt.Sprintf("%s %s: it is for soaks only", nanContinue, g.By), Remedy: g.Cure(u.ID),
 		})
 	}
 	if l := s.Live; l != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -28,11 +29,11 @@ func fixOff() Check {
 					if !is || set.Value != value || set.Process != 0 && s.RestartPending { // which runs another package
 						continue
 					}
-					add(cmp.Or(set.Where, s.where), s.typed(set.Remedy+"; then: 1bit pkg restart UNIT"),
+					add(cmp.Or(set.Where, s.where), s.typed(set.Cure("UNIT")),
 						"%s turns %s (%s) off: %s %s, and %s carries that fix", s.where, fix.ID, fix.Title, fix.Off, set.By, s.Package.Name)
 				}
 			}
-			return err
+			return errors.Join(err, unreadable(l))
 		},
 	}
 }

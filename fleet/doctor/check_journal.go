@@ -27,7 +27,7 @@ func journal() Check {
 			if _, err := os.Stat(l.path("run/systemd/system")); err != nil {
 				return errors.New("this machine was not booted with systemd, and keeps no journal")
 			}
-			return errors.Join(l.journalStorage(add), l.journalOfUser(add), l.suppressed(ctx, add))
+			return errors.Join(l.journalStorage(add), l.journalOfUser(add), l.unlogged(add), l.suppressed(ctx, add))
 		},
 	}
 }
@@ -48,6 +48,7 @@ func (l *look) journalStorage(add adder) error {
 		return fmt.Errorf("where the journal is kept: %w", err)
 	}
 	storage, where := "auto", ""
+	level, levelAt := "", ""
 	for _, path := range files {
 		text, err := procfs.Read(path)
 		if err != nil {
@@ -60,6 +61,12 @@ func (l *look) journalStorage(add adder) error {
 		for _, line := range file.Get("Journal", "Storage") {
 			storage, where = line.Value, fmt.Sprintf("%s:%d", path, line.Number)
 		}
+		for _, line := range file.Get("Journal", "MaxLevelStore") {
+			level, levelAt = line.Value, fmt.Sprintf("%s:%d", path, line.Number)
+		}
+	}
+	if slices.Contains(aboveInfo, level) {
+		add(levelAt, "take the line out, then: sudo systemctl restart systemd-journald", "the journal drops what services write, which is of the level info (MaxLevelStore=%s)", level)
 	}
 	switch storage {
 	case "none":
@@ -70,6 +77,38 @@ func (l *look) journalStorage(add adder) error {
 	default:
 		if _, err := os.Stat(l.path("var/log/journal")); errors.Is(err, fs.ErrNotExist) {
 			add("/var/log/journal", persist, "the journal is kept in memory and gone after a reboot: the folder is not there, and Storage=auto does not make it")
+		}
+	}
+	return nil
+}
+
+// aboveInfo are the levels that leave out info, the one of what a service writes.
+var aboveInfo = []string{"emerg", "alert", "crit", "err", "warning", "notice", "0", "1", "2", "3", "4", "5"}
+
+// unlogged looks for services that throw their log away. One that writes it to a file or a namespace of its own keeps it.
+func (l *look) unlogged(add adder) error {
+	services, _ := l.services() // what is unseen of them is said with what was suppressed
+	for _, s := range services {
+		if !s.loaded() {
+			continue
+		}
+		lost := func(key string, values []string) bool {
+			v := s.Settings.Last("Service", key)
+			is := slices.Contains(values, v.Line.Value)
+			if is {
+				add(fmt.Sprintf("%s:%d", v.File, v.Number), s.typed("take it out, then: systemctl --user daemon-reload && 1bit pkg restart UNIT"),
+					"%s: %s=%s throws away what tells why it died", s.where, key, v.Line.Value)
+			}
+			return is
+		}
+		switch s.Settings.Last("Service", "StandardError").Line.Value {
+		case "", "inherit":
+			lost("StandardOutput", []string{"null"})
+		default:
+			lost("StandardError", []string{"null"})
+		}
+		if s.Settings.Last("Service", "SyslogLevel").Line.Value == "" {
+			lost("LogLevelMax", aboveInfo)
 		}
 	}
 	return nil

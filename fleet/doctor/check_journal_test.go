@@ -30,6 +30,8 @@ func TestJournalStorage(t *testing.T) {
 		"nothing said, no folder":      {map[string]string{"etc/systemd/journald.conf": "[Journal]\n#Storage=auto\n"}, "/var/log/journal: in memory"},
 		"nothing said, a folder":       {map[string]string{"var/log/journal/x": ""}, ""},
 		"persistent makes its folder":  {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=persistent\n"}, ""},
+		"a level that drops all":       {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=persistent\nMaxLevelStore=err\n"}, "journald.conf:3: drops"},
+		"a level that drops nothing":   {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=persistent\nMaxLevelStore=info\n"}, ""},
 		"volatile":                     {map[string]string{"etc/systemd/journald.conf": "[Journal]\nStorage=volatile\n", "var/log/journal/x": ""}, "journald.conf:2: in memory"},
 		"none in a drop-in":            {map[string]string{"usr/lib/systemd/journald.conf.d/90.conf": "[Journal]\nStorage=none\n", "var/log/journal/x": ""}, "90.conf:2: nothing"},
 		"a later drop-in wins":         {map[string]string{"etc/systemd/journald.conf.d/10.conf": "[Journal]\nStorage=none\n", "usr/lib/systemd/journald.conf.d/90.conf": "[Journal]\nStorage=persistent\n"}, ""},

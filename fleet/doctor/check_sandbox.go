@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,6 +36,14 @@ func sandbox() Check {
 				if s.Loaded.PrivateDevices && usesGPU(s.Package.Manifest) {
 					hides("PrivateDevices", "yes", "the devices of the GPU, which "+s.Package.Name+" uses")
 				}
+				for _, key := range []string{"InaccessiblePaths", "TemporaryFileSystem", "NoExecPaths"} {
+					for _, value := range s.Settings.Values("Service", key) {
+						if word := hiding(value.Value, s.Package.Path); word != "" && (key != "NoExecPaths" || len(s.Settings.Values("Service", "ExecPaths")) == 0) {
+							add(fmt.Sprintf("%s:%d", value.File, value.Number), s.typed("take it out, then: systemctl --user daemon-reload && 1bit pkg restart UNIT"),
+								"%s: %s=%s hides the package at %s, or keeps it from being run", s.where, key, word, s.Package.Path)
+						}
+					}
+				}
 				if home := s.Loaded.ProtectHome; (home == "yes" || home == "tmpfs") && belowHome(s.Package) {
 					hides("ProtectHome", home, "the package at "+s.Package.Path)
 				}
@@ -52,4 +61,15 @@ func usesGPU(m *packager.Manifest) bool {
 // belowHome tells whether a package lies where ProtectHome= hides it.
 func belowHome(p *store.Package) bool {
 	return slices.ContainsFunc([]string{"/home/", "/root/", "/run/user/"}, func(dir string) bool { return strings.HasPrefix(p.Path, dir) })
+}
+
+// hiding is the path of a list that a package lies on or below, "" where none is. One with a specifier is not understood.
+func hiding(list, path string) string {
+	for word := range strings.FieldsSeq(list) {
+		dir, _, _ := strings.Cut(strings.TrimLeft(strings.Trim(word, `"'`), "-+"), ":")
+		if strings.HasPrefix(dir, "/") && within(path, filepath.Clean(dir)) {
+			return dir
+		}
+	}
+	return ""
 }

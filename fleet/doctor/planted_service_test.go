@@ -199,6 +199,18 @@ func servicePlants() []plant {
 			plant: conf("10-hide.conf", "[Service]\nProtectHome=tmpfs\n"),
 		},
 		{
+			name: "a package that may not run", check: "sandbox", where: own + "10-hide.conf:2", what: "NoExecPaths=/home hides",
+			plant: conf("10-hide.conf", "[Service]\nNoExecPaths=-/home\n"),
+		},
+		{
+			name: "a log that is thrown away", check: "journal", where: own + "10-log.conf:2", what: "StandardOutput=null throws away",
+			plant: conf("10-log.conf", "[Service]\nStandardOutput=null\n"),
+		},
+		{
+			name: "a log of errors alone", check: "journal", where: own + "10-log.conf:2", what: "LogLevelMax=err throws away",
+			plant: conf("10-log.conf", "[Service]\nLogLevelMax=err\n"),
+		},
+		{
 			name: "a GPU that the unit hides", check: "sandbox", where: second + ":", what: "hides the devices",
 			plant: func(g *garden, _ *question) {
 				g.install("f00d001", func(m *packager.Manifest) { m.GPUTargets = []string{"gfx1151"} })

@@ -30,7 +30,7 @@ func Text(path string) string {
 }
 
 // ErrNoFile is wrapped for what is there and no file that can be read whole: a FIFO, a device, or one without an end.
-var ErrNoFile = errors.New("it is no small regular file")
+var ErrNoFile = errors.New("not a regular file of a size that is sane")
 
 // Read reads a regular file of at most 1 MiB. It waits for nobody: a FIFO without a writer would hold whoever opens it.
 func Read(path string) ([]byte, error) {
@@ -47,11 +47,11 @@ func Read(path string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: %w, but %v", path, ErrNoFile, info.Mode().Type())
+		return nil, fmt.Errorf("read %s: %w", path, ErrNoFile)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && len(b) > most {
-		err = fmt.Errorf("read %s: %w: it has more than 1 MiB", path, ErrNoFile)
+		err = fmt.Errorf("read %s: %w: more than 1 MiB", path, ErrNoFile)
 	}
 	return b, err
 }
