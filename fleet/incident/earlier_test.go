@@ -44,6 +44,15 @@ func TestEarlierIncidents(t *testing.T) {
 	if missing := strings.Join(e.Missing, "\n"); strings.Count(missing, "earlier incidents:") != 4 || !strings.Contains(missing, "later/incident.json: a newer program wrote it (schema 99, this one knows 1)") {
 		t.Errorf("missing: %s", missing)
 	}
+	// A report of the same end is none of an earlier one, and two of another are one.
+	again := func(name, event string) {
+		putFile(t, filepath.Join(dir, name, reportName), fmt.Sprintf(`{"schema":1,"unit":%q,"event":%q,"signature":"x","ending":{"at":%q}}`, stageUnit, event, end.Format(time.RFC3339)))
+	}
+	again("20261007T000000Z-own", Analyse(e).Event)
+	again("20261007T000001Z-twice", "e-20261001T000000Z-llm")
+	if e := s.gather(t, func(o *GatherOptions) { o.Incidents = dir }); len(e.Earlier) != 2 {
+		t.Errorf("%+v", e.Earlier)
+	}
 	// None were written yet.
 	if e := s.gather(t, func(o *GatherOptions) { o.Incidents = filepath.Join(dir, "none") }); len(e.Earlier) > 0 || len(e.Missing) > 0 {
 		t.Errorf("%v %q", e.Earlier, e.Missing)

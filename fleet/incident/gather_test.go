@@ -29,6 +29,7 @@ type stageHost struct {
 	noJournal  error
 	asked      []systemd.JournalQuery
 	packages   []*store.Package
+	begin      time.Time // of the run that ends; zero: the test's
 }
 
 const stageUnit = "llm.service"
@@ -362,6 +363,19 @@ func TestWhichPackageItWas(t *testing.T) {
 		{"a path in the backtrace", func(s *stageHost, lines *[]string) {
 			*lines = []string{"#1 0x00007f in ggml_abort (/data/1bit-hrx-aaaaaaa/hrx/llama/bin/libggml-base.so+0x1f)"}
 		}, "hrx-aaaaaaa", HowLog, ""},
+		{"a crash of the run before the switch, minutes earlier", func(s *stageHost, lines *[]string) {
+			first := end.Add(-5 * time.Minute)
+			s.life("old", begin.Add(-time.Hour), first, "EXE /data/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server")
+			s.begin = first.Add(time.Minute)
+			*lines = []string{"EXE /data/1bit-hrx-bbbbbbb/hrx/llama/bin/llama-server"}
+		}, "hrx-bbbbbbb", HowLog, ""},
+		{"a prompt names a package", func(s *stageHost, lines *[]string) {
+			*lines = []string{"prompt: see /data/1bit-hrx-zzzzzzz/hrx/readme please"}
+		}, "hrx-bbbbbbb", HowArmed, ""},
+		{"installed since", func(s *stageHost, lines *[]string) {
+			s.packages[0].InstalledAt = begin.Add(time.Hour)
+			*lines = []string{"EXE /data/1bit-hrx-aaaaaaa/hrx/llama/bin/llama-server"}
+		}, "hrx-aaaaaaa", HowLog, "may be those of another build"},
 		{"a package that is gone", func(s *stageHost, lines *[]string) {
 			*lines = []string{"EXE /data/1bit-hrx-0000000/hrx/llama/bin/llama-server (deleted)"}
 		}, "hrx-0000000", HowLog, "is no longer installed"},
@@ -391,7 +405,7 @@ func TestWhichPackageItWas(t *testing.T) {
 			}
 			var lines []string
 			test.change(s, &lines)
-			s.life("a", begin, end, lines...)
+			s.life("a", cmpTime(s.begin, begin), end, lines...)
 			for i := range s.journal {
 				if exe, ok := strings.CutPrefix(s.journal[i].Message, "EXE "); ok {
 					s.journal[i].Fields["_EXE"], s.journal[i].Message = exe, "a line"
