@@ -17,7 +17,7 @@ var (
 const longestKey = 400
 
 // KeyLines hides private keys that come line by line, as a journal has them. It is for the lines of one writer, in their
-// order. Lines in between that are no part of a key stay.
+// order. Lines in between that are no part of a key stay, and the first and the last are for [Text] to mask.
 type KeyLines struct{ left int }
 
 // Text is a line without what it has of a key.
@@ -25,8 +25,8 @@ func (k *KeyLines) Text(line string) string {
 	begins, ends := strings.Contains(line, "-----BEGIN ") && reKeyBegins().MatchString(line), reKeyEnds().MatchString(line)
 	switch {
 	case begins:
-		if k.left = longestKey; ends || strings.Contains(line, "\n") {
-			k.left = 0 // Text finds it
+		if k.left = longestKey; ends {
+			k.left = 0
 		}
 		return line
 	case k.left == 0:

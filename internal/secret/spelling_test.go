@@ -112,7 +112,7 @@ func TestFactsStay(t *testing.T) {
 		"GGML_HRX_BYPASS=1 GGML_HRX_SINGLE_PASS=sweep compass=north PWD=/home/ai OLDPWD=/srv/x",
 		"nulls of 24 tokens: clean 0, n_tokens = unknown", `tensor("token_embd.weight", [WIDTH, VOCAB])`,
 		`{"check":"misplaced-key","where":"/etc/x"}`, `["misplaced-key","no-restart"]`, "/etc/passwd: permission denied", "GET /v1/token: 404",
-		`{"content":"","tokens_predicted":64,"tokens_evaluated":12}`, "cannot pass: the bound is lower", `["--api-key","--api-key-file"]`,
+		`{"content":"","tokens_predicted":64,"tokens_evaluated":12}`, "reasoning budget: tokens=-1, start=0 toks", "cannot pass: the bound is lower", `["--api-key","--api-key-file"]`,
 		"--- PASS: TestReal", "GGML_ASSERT(a.key == b.key) failed",
 		"test-backend-ops: pass: 12, fail: 0", "12 passed, 0 failed", "docker run -u 1000:1000 x", "journalctl -u llm.service", "ssh://git@github.com/a/b",
 		"http://127.0.0.1:8080/v1/@x", "see http://[::1]:8080/health", "basic authentication is off", "author: somebody, keepalive=30, monkey=x",

@@ -9,7 +9,7 @@ import (
 
 var (
 	reTyped     = lazyregexp.New(`^(?:bool|int|float):`) // of llama-server's --override-kv
-	reCount     = lazyregexp.New(`^[0-9]{1,9}$`)
+	reCount     = lazyregexp.New(`^-?[0-9]{1,9}$`)
 	reAmount    = lazyregexp.New(`^(?:[0-9]{1,3}|[0-9]{1,5}\.[0-9]{1,6})(?:%|[kKMG]|[kKMG]?i?B|ms|s|us|min|h)?$`)
 	reVariable  = lazyregexp.New(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`)
 	rePath      = lazyregexp.New(`^(?:~|\.|\.\.|%[hdtSECLTV]|\$\{?HOME\}?|\$\{?CREDENTIALS_DIRECTORY\}?)/|^/(?:home|root|etc|run|var|usr|opt|srv|tmp|data|mnt|media|dev|proc|sys|nix|snap|boot|lib|models|secrets|work)(?:/|$)`)
