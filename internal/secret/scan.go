@@ -105,7 +105,8 @@ func (sc *scanner) name(from, to int) (next int) {
 	sc.program = programOf(sc.program, name)
 	pair := pairOption(sc.program, name)
 	secret := pair != "" || Named(name) || sc.query(from, name) || sc.pair && name == "value"
-	if !secret && name != "name" && name != "key" {
+	namesOther := name == "name" || name == "key" || name == "header"
+	if !secret && !namesOther {
 		return to
 	}
 	alone := len(sc.open) > 0 && sc.open[len(sc.open)-1].at == from-1 // but for a shell's words
@@ -121,8 +122,12 @@ func (sc *scanner) name(from, to int) (next int) {
 		}
 	}
 	v := value{scanner: sc, name: name, quoted: quoted, alone: alone && !quoted, query: from > 0 && (sc.s[from-1] == '?' || sc.s[from-1] == '&')}
-	if name == "name" || (name == "key" || name == "header") && quoted {
-		return sc.namesItself(at, to)
+	if namesOther && quoted {
+		if next := sc.namesItself(at, to); sc.pair || !secret {
+			return next
+		}
+	} else if !secret {
+		return at
 	}
 	v.code = from > 0 && sc.s[from-1] == '`'
 	if pair != "" {
