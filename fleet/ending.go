@@ -43,6 +43,7 @@ func statusWord(status int) string {
 	words := map[int]string{
 		200: "its WorkingDirectory= could not be entered", 203: "its program could not be executed",
 		208: "its standard input could not be set up", 209: "its standard output could not be set up",
+		218: "its capabilities could not be set up, as with PrivateDevices= or ProtectKernelModules= in a user's unit",
 		216: "its Group= could not be taken", 217: "its User= could not be taken", 226: "its namespaces could not be set up",
 	}
 	if word := words[status]; word != "" {

@@ -26,6 +26,7 @@ func TestEnding(t *testing.T) {
 		"it was not ready within its start limit of 2s":                   {Result: "timeout", Type: "forking", TimeoutStart: 2 * time.Second},
 		"exited with status 1": {Result: "exit-code", ExecMainCode: 1, ExecMainStatus: 1},
 		"exited with status 203: its program could not be executed": {Result: "exit-code", ExecMainCode: 1, ExecMainStatus: 203},
+		"its capabilities could not be set up":                      {Result: "exit-code", ExecMainCode: 1, ExecMainStatus: 218},
 		"killed by signal 6 (SIGABRT)":                              {Result: "core-dump", ExecMainCode: 3, ExecMainStatus: 6},
 		"for want of memory":                                        {Result: "oom-kill", ExecMainCode: 2, ExecMainStatus: 9},
 		"watchdog":                                                  {Result: "watchdog", ExecMainCode: 2, ExecMainStatus: 6},
