@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/1bit-systems/pkg/acceptance"
+	"github.com/1bit-systems/pkg/engine/claim"
 	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
@@ -39,6 +40,9 @@ func (a *app) detachRun(ctx context.Context, plan, dir string, p, baseline *stor
 
 // detachSoak starts "accept" with arguments of its own as a systemd service, and returns.
 func (a *app) detachSoak(ctx context.Context, what, evidence string, args []string) error {
+	if pid, under := claim.Under("/proc", a.environ); under {
+		return fmt.Errorf("run the soak as a unit: it would outlive the claim under which this runs, that of process %d: leave --detach out, then the claim holds for as long as the soak runs", pid)
+	}
 	m, err := a.host().Connect(ctx)
 	if err != nil {
 		return fmt.Errorf("run the soak as a unit: %w", err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -76,13 +75,17 @@ type minutes time.Duration
 func (m *minutes) String() string { return time.Duration(*m).String() }
 func (m *minutes) Type() string   { return "minutes" }
 
+// mostMinutes is the longest time limit, some 190 years.
+const mostMinutes = 100_000_000
+
 func (m *minutes) Set(text string) error {
 	d, err := time.ParseDuration(text)
-	if n, e := strconv.ParseFloat(text, 64); e == nil {
+	n, e := strconv.ParseFloat(text, 64)
+	if n > mostMinutes { // also what no number of its kind can hold
+		return fmt.Errorf("it is longer than %d minutes", mostMinutes)
+	}
+	if e == nil {
 		d, err = time.Duration(n*float64(time.Minute)), nil
-		if !(n <= float64(math.MaxInt64/time.Minute)) {
-			err = strconv.ErrRange
-		}
 	}
 	if err != nil || d <= 0 {
 		return fmt.Errorf("it is a number of minutes such as 30, or a time such as 90s")
@@ -167,6 +170,10 @@ func (a *app) claimStreams(o *claim.Options) (done func()) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	o.Signals = signals
+	// Ctrl-Z suspends the command at most, and not its claim; nor does a note end it that nobody reads. The command has
+	// these signals as ever, which it would not if they were ignored.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGTSTP, syscall.SIGPIPE)
 	return func() {
 		signal.Stop(signals)
 		if o.Terminal != nil {
@@ -209,8 +216,11 @@ func (a *app) claimNote(format string, args ...any) {
 		a.told = append(a.told, fmt.Sprintf(format, args...)) // for the document
 		return
 	}
-	a.line.Clear()
-	fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(fmt.Sprintf(format, args...)))
+	_ = engine.FromBackground(func() error { // the command may have the terminal
+		a.line.Clear()
+		_, err := fmt.Fprintf(a.stderr, "note: %s\n", ui.Clean(fmt.Sprintf(format, args...)))
+		return err
+	})
 }
 
 // claimDocument is what is told of a claim whose command ran.

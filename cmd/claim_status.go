@@ -90,7 +90,7 @@ func writeClaimStatus(w io.Writer, s claimStatus) error {
 
 // claimText is a claim on one line.
 func claimText(r claim.Record) string {
-	text := ui.Clean(r.String())
+	text := r.String()
 	if !r.Since.IsZero() {
 		text += " since " + r.Since.Local().Format(time.DateTime)
 	}

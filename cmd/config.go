@@ -130,7 +130,7 @@ func (a *app) readConfig(file string, mustExist bool, flags *pflag.FlagSet) (c c
 	if c.ClaimLock != "" && !filepath.IsAbs(c.ClaimLock) {
 		return c, usagef("claim_lock is %q: it is the absolute path of a file", c.ClaimLock)
 	}
-	if c.ClaimFloorGiB != nil && *c.ClaimFloorGiB < 0 {
+	if c.ClaimFloorGiB != nil && !(*c.ClaimFloorGiB >= 0) { // NaN is no number
 		return c, usagef("claim_floor_gib is %v: it is 0 for none, or more", *c.ClaimFloorGiB)
 	}
 	if ci := (&incident.CI{Repository: c.CIRepository, API: c.CIAPI}); c.CIRepository != "" || c.CIAPI != "" {

@@ -290,10 +290,15 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 // Release leaves what is still there to the watcher, which acts at once.
 func (p *Process) Release() { p.watcher.release() }
 
-// Signal reaches the group and what has left it for elsewhere in the cage.
+// Signal reaches the group and what has left it for elsewhere in the cage. What
+// is stopped goes on, or it would not hear of it.
 func (p *Process) Signal(s syscall.Signal) {
 	syscall.Kill(-p.pid, s)
 	SignalEach(p.strays, s)
+	if s != syscall.SIGKILL {
+		syscall.Kill(-p.pid, syscall.SIGCONT)
+		SignalEach(p.strays, syscall.SIGCONT)
+	}
 }
 
 // strays are in the cage and not in the group.

@@ -87,7 +87,7 @@ func GroupMembers(proc string, group int) []int {
 		if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
 			continue
 		}
-		if state := fields[0][0]; state != 'Z' && state != 'X' {
+		if !hasEnded(fields) {
 			pids = append(pids, pid)
 		}
 	}
@@ -103,6 +103,33 @@ func statFields(proc string, pid int) [][]byte {
 		return nil
 	}
 	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+}
+
+// hasEnded tells it from the fields of a stat. A process whose first thread has
+// ended looks dead while the others run on.
+func hasEnded(fields [][]byte) bool {
+	if state := fields[0][0]; state != 'Z' && state != 'X' {
+		return false
+	}
+	return len(fields) < 18 || string(fields[17]) == "0" || string(fields[17]) == "1" // its threads
+}
+
+// IsStopped tells whether a process is suspended, by SIGSTOP or a key of its
+// terminal. proc is /proc outside tests.
+func IsStopped(proc string, pid int) bool {
+	fields := statFields(proc, pid)
+	return len(fields) > 0 && fields[0][0] == 'T'
+}
+
+// Parent is the parent of a process, 0 if it has ended. proc is /proc outside
+// tests.
+func Parent(proc string, pid int) int {
+	fields := statFields(proc, pid)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
 }
 
 // StartTicks tells when a process was started, in the kernel's ticks since boot:

@@ -20,8 +20,7 @@ import (
 // A Mark stands in the environment of all that a piece of work starts, and so of
 // all that those start. It finds what has left its process group where no cage
 // holds it, also when whoever started it is long gone. Only what is provably of
-// the work is found: by its mark, by its user, and because it is younger than
-// what began. It is a Cage.
+// the work is found: by its mark, and because it is younger than what began. It is a Cage.
 type Mark struct {
 	Proc  string // /proc
 	Text  string // KEY=value, of this work and no other
@@ -45,21 +44,13 @@ func (m Mark) Members() ([]int, error) {
 	return pids, nil
 }
 
-// bears tells whether a process of our user has the mark. The environment of
-// others cannot be read, and that of the dead is empty.
+// bears tells whether a process has the mark. The environment of other users can
+// be read by root alone, and that of the dead is empty.
 func (m Mark) bears(pid int) bool {
 	if ticks, alive := StartTicks(m.Proc, pid); !alive || ticks < m.Since {
 		return false
 	}
-	dir := filepath.Join(m.Proc, strconv.Itoa(pid))
-	info, err := os.Stat(dir)
-	if err != nil {
-		return false
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Getuid() {
-		return false
-	}
-	env, err := os.ReadFile(filepath.Join(dir, "environ"))
+	env, err := os.ReadFile(filepath.Join(m.Proc, strconv.Itoa(pid), "environ"))
 	if err != nil {
 		return false
 	}

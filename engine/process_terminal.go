@@ -22,16 +22,42 @@ func Foreground(terminal *os.File) (int, error) {
 // does that from the background is stopped (SIGTTOU), unless it holds the signal
 // off.
 func SetForeground(terminal *os.File, group int) error {
+	err := FromBackground(func() error { return unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, group) })
+	if err != nil {
+		return fmt.Errorf("hand the terminal over: %w", err)
+	}
+	return nil
+}
+
+// FromBackground does what a process in the background may be stopped for
+// (SIGTTOU): it writes to its terminal or changes it.
+func FromBackground(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var off, before unix.Sigset_t
 	off.Val[0] = 1 << (uint(syscall.SIGTTOU) - 1)
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &off, &before); err != nil {
-		return fmt.Errorf("hand the terminal over: %w", err)
+		return err
 	}
 	defer unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
-	if err := unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, group); err != nil {
-		return fmt.Errorf("hand the terminal over: %w", err)
+	return do()
+}
+
+// Settings are how a terminal treats what is typed and shown: whether it echoes,
+// for instance.
+func Settings(terminal *os.File) (*unix.Termios, error) {
+	s, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the settings of the terminal: %w", err)
+	}
+	return s, nil
+}
+
+// SetSettings sets them.
+func SetSettings(terminal *os.File, s *unix.Termios) error {
+	err := FromBackground(func() error { return unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, s) })
+	if err != nil {
+		return fmt.Errorf("set the terminal as it was: %w", err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type order struct {
 const lockFile = 3
 
 // Guard waits until the process that made a claim is gone, however it went, ends what is left of the command and lets
-// the lock go. args are the order and the number of the process group, as Run gives them; scope finds the scope in
+// the lock go. Until then it has that process go on when it is stopped. args are the order and the number of the process group, as Run gives them; scope finds the scope in
 // which the command and the guard run. A guard whose claim ends well is killed before it acts.
 func Guard(stdin io.Reader, args []string, scope func(name string) (engine.Cage, bool), now func() time.Time) error {
 	// What ends the claim's own process must not end us.
@@ -43,26 +43,46 @@ func Guard(stdin io.Reader, args []string, scope func(name string) (engine.Cage,
 	if err != nil || group <= 1 {
 		return fmt.Errorf("guard a claim: %q is no process group", args[1])
 	}
-	_, _ = io.Copy(io.Discard, stdin)
+	over := make(chan struct{})
+	go func() { defer close(over); _, _ = io.Copy(io.Discard, stdin) }()
+	keepAwake(o.Mark.Proc, os.Getppid(), over)
 	h := &hold{lock: Lock{Path: o.Path}, file: os.NewFile(lockFile, o.Path), writable: o.Writable, wrote: o.Wrote}
 	h.clear()
 	r := o.Record
 	r.PID = os.Getpid()
 	_ = h.write(r) // who holds the lock from now on
 	syscall.Kill(-group, syscall.SIGKILL)
-	members := func() []int {
-		pids, _ := o.Mark.Members()
-		pids = append(pids, engine.GroupMembers(o.Mark.Proc, group)...)
-		if cage, ok := scope(o.Scope); ok {
-			caged, _ := cage.Members()
-			pids = append(pids, caged...)
+	marked := func() []int { pids, _ := o.Mark.Members(); return pids }
+	grouped := func() []int { return engine.GroupMembers(o.Mark.Proc, group) }
+	caged := func() []int {
+		cage, ok := scope(o.Scope)
+		if !ok {
+			return nil
 		}
+		pids, _ := cage.Members()
 		return pids
 	}
-	_ = killAll(context.Background(), members) // however long it takes
+	_ = killAll(context.Background(), caged, grouped, marked) // however long it takes
 	end := now()
 	o.Record.Ended, o.Record.How = &end, "1bit claim run was killed"
 	err = remember(o.History, o.Record)
 	h.release()
 	return err
+}
+
+// keepAwake has the process that made the claim go on when it is stopped, until it is gone: nobody else minds the time
+// and the memory of the command.
+func keepAwake(proc string, claim int, gone <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-gone:
+			return
+		case <-tick.C:
+			if claim == os.Getppid() && engine.IsStopped(proc, claim) {
+				_ = syscall.Kill(claim, syscall.SIGCONT) // our parent, so its number is its own
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/internal/atomicfile"
 )
@@ -22,7 +25,7 @@ const HistoryFile = "claims.jsonl"
 // their begin. One whose end was not written down is taken to have lasted until its time was over. A history that is
 // not there is empty. A line that is torn or is none of ours is passed over.
 func ReadHistory(path string, from, to time.Time) ([]Record, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -30,6 +33,9 @@ func ReadHistory(path string, from, to time.Time) ([]Record, error) {
 		return nil, fmt.Errorf("read the history of claims: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, fmt.Errorf("read the history of claims: %w", cmp.Or(err, fmt.Errorf("%s is no regular file: move it away", path)))
+	}
 	list, err := readHistory(f, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of claims %s: %w", path, err)

@@ -64,8 +64,11 @@ func fits(pids []int, pid int) bool { return len(pids) == 0 || slices.Contains(p
 // free tells whether nobody holds a file's lock.
 func (l Lock) free(path string) (bool, error) {
 	f, err := openQuietly(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist), nil
+		return false, err
 	}
 	defer f.Close()
 	err = l.lock(f, unix.LOCK_SH|unix.LOCK_NB)
@@ -78,13 +81,19 @@ func (l Lock) free(path string) (bool, error) {
 	return true, nil
 }
 
-// openQuietly opens a file of another account: a link is not followed, a pipe does not block.
+// openQuietly opens a regular file of another account. A link is not followed, and nothing blocks: whoever reads from a
+// pipe would wait for who writes.
 func openQuietly(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	f := os.NewFile(uintptr(fd), path)
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, cmp.Or(err, fmt.Errorf("%s is no regular file", path))
+	}
+	return f, nil
 }
 
 // process is what the host tells of a holder that does not use this program.
@@ -127,8 +136,11 @@ func (l Lock) holders() []int {
 		return nil
 	}
 	return slices.DeleteFunc(parseLocks(string(table), file), func(pid int) bool {
-		_, alive := engine.StartTicks(l.proc(), pid)
-		return !alive
+		if _, alive := engine.StartTicks(l.proc(), pid); !alive {
+			return true
+		}
+		has, known := l.has(pid, file)
+		return known && !has // the number of who took it is another's by now
 	})
 }
 
@@ -139,23 +151,58 @@ func (l Lock) openers() (pids []int) {
 	if err != nil {
 		return nil
 	}
-	infos, _ := filepath.Glob(filepath.Join(l.proc(), "[0-9]*/fdinfo/*"))
-	for _, path := range infos {
-		text, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(text), file) {
+	entries, _ := os.ReadDir(l.proc())
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
 			continue
 		}
-		for row := range strings.Lines(string(text)) {
-			rest, is := strings.CutPrefix(row, "lock:")
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
-			if is && err == nil && !slices.Contains(pids, pid) && len(parseLocks(rest, file)) > 0 {
-				pids = append(pids, pid)
-			}
+		if has, _ := l.has(pid, file); has {
+			pids = append(pids, pid)
 		}
 	}
 	slices.Sort(pids)
 	return pids
 }
+
+// has tells whether a process has a file with a lock open. known is false where we may not look into it.
+func (l Lock) has(pid int, file string) (has, known bool) {
+	dir := filepath.Join(l.proc(), strconv.Itoa(pid), "fdinfo")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, false
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue
+		}
+		for row := range strings.Lines(string(text)) {
+			if rest, is := strings.CutPrefix(row, "lock:"); is && len(parseLocks(rest, file)) > 0 {
+				return true, true
+			}
+		}
+	}
+	return false, true
+}
+
+// lineage is a process of ours that has the lock: we ourselves, or one that we descend from. Who waits for that waits
+// for itself.
+func (l Lock) lineage() (Record, bool) {
+	pids := l.holders()
+	if len(pids) == 0 {
+		pids = l.openers()
+	}
+	for pid, steps := os.Getpid(), 0; pid > 1 && steps < mostAncestors; pid, steps = engine.Parent(l.proc(), pid), steps+1 {
+		if slices.Contains(pids, pid) {
+			return l.process(pid), true
+		}
+	}
+	return Record{}, false
+}
+
+// mostAncestors bounds a look that numbers which are given anew could lead in a circle.
+const mostAncestors = 1000
 
 // identity is how the kernel names the file in its table of locks. The device that stat tells can be another one, on
 // btrfs for instance: that of the mount is right.

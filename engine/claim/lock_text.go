@@ -108,15 +108,19 @@ func foreign(tail []byte) int {
 	return n
 }
 
-// clear takes our line out again, if nobody has written behind or over it.
+// clear takes our line out again, if nobody has written over it. What was written behind it stays.
 func (h *hold) clear() {
 	if h.wrote.Text == "" {
 		return
 	}
-	there := make([]byte, len(h.wrote.Text)+1)
+	there := make([]byte, len(h.wrote.Text)+mostText)
 	n, _ := h.file.ReadAt(there, h.wrote.At)
-	if string(there[:n]) == h.wrote.Text {
-		_ = h.file.Truncate(h.wrote.At)
+	rest, is := bytes.CutPrefix(there[:n], []byte(h.wrote.Text))
+	if !is || n == len(there) { // that is too much to move
+		return
+	}
+	if _, err := h.file.WriteAt(rest, h.wrote.At); err == nil {
+		_ = h.file.Truncate(h.wrote.At + int64(len(rest)))
 	}
 }
 

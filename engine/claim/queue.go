@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/engine"
 )
 
 // What the names of tickets end in: of who waits, and of who has the lock.
@@ -53,14 +55,19 @@ func (l Lock) tickets(suffix string) (list []ticket) {
 		if !strings.HasSuffix(name, suffix) || !l.alive(name) {
 			continue
 		}
-		t := ticket{name: name}
-		if f, err := openQuietly(filepath.Join(l.queue(), name)); err == nil {
-			_ = json.NewDecoder(io.LimitReader(f, mostText)).Decode(&t.line) // then who it is is not told
-			f.Close()
-		}
-		list = append(list, t)
+		list = append(list, l.ticket(name))
 	}
 	return list
+}
+
+// ticket reads one.
+func (l Lock) ticket(name string) ticket {
+	t := ticket{name: name}
+	if f, err := openQuietly(filepath.Join(l.queue(), name)); err == nil {
+		_ = json.NewDecoder(io.LimitReader(f, mostText)).Decode(&t.line) // then who it is is not told
+		f.Close()
+	}
+	return t
 }
 
 // names lists the files of the queue in order.
@@ -81,6 +88,7 @@ func number(name string) (int, bool) {
 	return n, err == nil && n > 0 && len(digits) == 12 && (suffix == ticketSuffix[1:] || suffix == holderSuffix[1:])
 }
 
+// alive tells whether a place is worth something. What cannot be opened is nobody's.
 func (l Lock) alive(name string) bool {
 	free, err := l.free(filepath.Join(l.queue(), name))
 	return !free && err == nil
@@ -160,16 +168,20 @@ func (l Lock) lockQueue(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// first tells whether nobody waits before a ticket.
+// first tells whether nobody that is awake waits before a ticket.
 func (l Lock) first(t *ticket) bool {
 	names := l.names()
 	for _, name := range slices.Backward(names) {
-		if name < t.name && strings.HasSuffix(name, ticketSuffix) && l.alive(name) {
+		if name < t.name && strings.HasSuffix(name, ticketSuffix) && l.alive(name) && !l.suspended(l.ticket(name)) {
 			return false
 		}
 	}
 	return true
 }
+
+// suspended tells whether who waits would not take its turn: it was stopped, and loses its place to those that are not
+// for as long.
+func (l Lock) suspended(t ticket) bool { return l.stands(t.line) && engine.IsStopped(l.proc(), t.PID) }
 
 // sign says in the queue who has a lock that may not be written in.
 func (l Lock) sign(r Record) (*ticket, error) {

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/1bit-systems/pkg/engine"
 	"github.com/1bit-systems/pkg/engine/gpu"
+	"github.com/1bit-systems/pkg/internal/ui"
 )
 
 // Options say what is run under a claim.
@@ -36,7 +41,8 @@ type Options struct {
 	Guard []string                               // arguments, argv[0] first, with which this very program runs Guard
 
 	// Adopt makes this process the parent of whatever the command leaves without one, so that it is found also if it
-	// has left its process group and cleared its environment. Then no other child of this process can be waited for.
+	// has left its process group and cleared its environment. Then no other child of this process can be waited for. A
+	// process that has children already adopts nothing.
 	Adopt bool
 
 	Sensors gpu.Sensors
@@ -50,7 +56,7 @@ type Options struct {
 
 // Errors of claims that ran nothing.
 var (
-	ErrBusy    = errors.New("the claim lock is held")
+	ErrBusy    = errors.New("the claim lock is not to be had")
 	ErrMemory  = errors.New("too little memory is left")
 	ErrInside  = errors.New("this runs under a claim already")
 	ErrOptions = errors.New("no claim can be made of this")
@@ -78,13 +84,18 @@ type Result struct {
 // markVariable stands in the environment of all that a claim starts.
 const markVariable = "ONEBIT_CLAIM"
 
+// mostLabel bounds a label, in bytes.
+const mostLabel = 200
+
 func (o *Options) validate() error {
 	switch {
+	case len(o.Label) > mostLabel || !utf8.ValidString(o.Label):
+		return fmt.Errorf("%w: the label has %d bytes: it tells others in a few words what runs, in UTF-8 of at most %d bytes", ErrOptions, len(o.Label), mostLabel)
 	case strings.TrimSpace(o.Label) == "" || strings.ContainsFunc(o.Label, unicode.IsControl):
 		return fmt.Errorf("%w: the label %q is empty or holds control characters: it tells others in a few words what runs", ErrOptions, o.Label)
 	case o.Limit <= 0:
 		return fmt.Errorf("%w: the time limit is %v: it is the time after which the command is ended", ErrOptions, o.Limit)
-	case o.FloorGiB < 0:
+	case !(o.FloorGiB >= 0) || math.IsInf(o.FloorGiB, 1): // NaN is no number
 		return fmt.Errorf("%w: the memory floor is %v GiB: it is 0 for none, or more", ErrOptions, o.FloorGiB)
 	case o.Program == "" || len(o.Guard) == 0:
 		return fmt.Errorf("%w: no program, or no guard", ErrOptions)
@@ -140,6 +151,22 @@ func (o *Options) inside() error {
 	return nil
 }
 
+// Under tells whether an environment is that of a claim that goes on, of whatever lock, and which process made it.
+func Under(proc string, env []string) (pid int, under bool) {
+	for _, kv := range env {
+		text, is := strings.CutPrefix(kv, markVariable+"=")
+		if !is {
+			continue
+		}
+		var start uint64
+		var boot string
+		if n, _ := fmt.Sscanf(text, "%d-%d-%s", &pid, &start, &boot); n == 3 && (Lock{Proc: proc}).stands(line{Record: Record{PID: pid}, Start: start, Boot: boot}) {
+			return pid, true
+		}
+	}
+	return 0, false
+}
+
 // markOf is the mark of what a claim starts. The start of the process that made the claim makes it the only one of
 // its kind.
 func markOf(l line) string { return fmt.Sprintf("%s=%d-%d-%s", markVariable, l.PID, l.Start, l.Boot) }
@@ -155,7 +182,10 @@ type running struct {
 	guard  *exec.Cmd
 	mark   engine.Mark
 	handed bool // the terminal, to the command
-	kept   bool // the lock, by the guard
+	adopts bool // what the command leaves without a parent
+
+	settings *unix.Termios // of the terminal before the command; nil: there is none
+	kept     bool          // the lock, by the guard
 }
 
 // wait waits until the lock is ours.
@@ -163,7 +193,7 @@ func (r *running) wait(ctx context.Context) error {
 	var gaveUp error
 	if r.o.Wait > 0 {
 		var cancel context.CancelFunc
-		gaveUp = fmt.Errorf("%w for longer than %v", ErrBusy, r.o.Wait)
+		gaveUp = fmt.Errorf("%w within %v", ErrBusy, r.o.Wait)
 		ctx, cancel = context.WithTimeoutCause(ctx, r.o.Wait, gaveUp)
 		defer cancel()
 	}
@@ -175,6 +205,8 @@ func (r *running) wait(ctx context.Context) error {
 		r.hold.release()
 	} else if !errors.Is(err, errHeld) {
 		return err
+	} else if h, is := r.o.Lock.lineage(); is {
+		return fmt.Errorf("%w, that of %s, which holds %s: run the command without another", ErrInside, h, r.o.Lock.Path)
 	}
 	if r.o.Wait < 0 {
 		return fmt.Errorf("%w: %s", ErrBusy, r.holder())
@@ -190,7 +222,7 @@ func (r *running) wait(ctx context.Context) error {
 }
 
 // nobodyWaits tells whether it is our turn without a ticket.
-func (r *running) nobodyWaits() bool { return len(r.o.Lock.tickets(ticketSuffix)) == 0 }
+func (r *running) nobodyWaits() bool { return len(r.ahead(nil)) == 0 }
 
 // queue waits for our turn with a ticket, and then in the kernel.
 func (r *running) queue(ctx context.Context) error {
@@ -227,7 +259,7 @@ func (r *running) tell(ctx context.Context, t *ticket) {
 	said := ""
 	for {
 		text := "waiting: " + r.holder()
-		if n := r.before(t); n > 0 {
+		if n := len(r.ahead(t)); n > 0 {
 			text += fmt.Sprintf("; %d before us", n)
 		}
 		if text != said && ctx.Err() == nil {
@@ -242,46 +274,54 @@ func (r *running) tell(ctx context.Context, t *ticket) {
 	}
 }
 
-// before counts those that wait before us.
-func (r *running) before(t *ticket) (n int) {
-	for _, other := range r.o.Lock.tickets(ticketSuffix) {
-		if t != nil && other.name < t.name {
-			n++
-		}
-	}
-	return n
+// ahead lists those that are served before us.
+func (r *running) ahead(t *ticket) []ticket {
+	return slices.DeleteFunc(r.o.Lock.tickets(ticketSuffix), func(other ticket) bool {
+		return t != nil && other.name >= t.name || r.o.Lock.suspended(other)
+	})
 }
 
-// holder says who holds the lock, as far as is known.
+// holder says who holds the lock, or has the next turn, as far as is known.
 func (r *running) holder() string {
-	h, _, err := r.o.Lock.Holder()
-	switch {
-	case err != nil:
+	h, held, err := r.o.Lock.Holder()
+	if err != nil {
 		return err.Error()
-	case h == nil:
-		return r.o.Lock.Path + " is held, nobody tells by whom"
 	}
-	return h.String() + " holds " + r.o.Lock.Path
+	if h != nil && h.PID != os.Getpid() {
+		return h.String() + " holds " + r.o.Lock.Path
+	}
+	if ahead := r.ahead(nil); !held && len(ahead) > 0 {
+		return "it is the turn of " + ahead[0].String() + ", which waits for " + r.o.Lock.Path
+	}
+	if !held || h != nil { // or ours, at this moment
+		return r.o.Lock.Path + " has just become free"
+	}
+	return r.o.Lock.Path + " is held, nobody tells by whom"
 }
 
 // String is one claim in a few words.
 func (r Record) String() string {
+	name, who := r.Label, ""
+	if name == "" {
+		name = firstLine(r.Text)
+	}
 	var words []string
-	if r.Label != "" {
-		words = append(words, fmt.Sprintf("%q", r.Label))
-	} else if r.Text != "" {
-		words = append(words, fmt.Sprintf("%q", firstLine(r.Text)))
+	if name != "" {
+		words = append(words, fmt.Sprintf("%q", name))
+		who = fmt.Sprintf("(process %d: %s)", r.PID, r.Command)
+	} else if r.PID > 0 {
+		words = append(words, fmt.Sprintf("process %d (%s)", r.PID, r.Command))
 	}
 	if r.User != "" {
 		words = append(words, "of "+r.User)
 	}
-	if r.PID > 0 {
-		words = append(words, fmt.Sprintf("(process %d: %s)", r.PID, r.Command))
+	if who != "" && r.PID > 0 {
+		words = append(words, who)
 	}
 	if !r.Until.IsZero() {
-		words = append(words, "until "+r.Until.Local().Format("15:04"))
+		words = append(words, "until "+r.Until.Local().Format("2006-01-02 15:04"))
 	}
-	return strings.Join(words, " ")
+	return ui.Clean(strings.Join(words, " ")) // anybody may have written it
 }
 
 func firstLine(text string) string {

@@ -183,11 +183,11 @@ func TestFlockExcludes(t *testing.T) {
 		t.Errorf("%+v, %v, %v", h, held, err)
 	}
 	o.Wait = -1
-	if _, err := Run(t.Context(), o); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d: flock", other.Process.Pid)) {
+	if _, err := Run(t.Context(), o); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (flock", other.Process.Pid)) {
 		t.Errorf("it did not wait, and ended with %v", err)
 	}
 	o.Wait = 50 * time.Millisecond
-	if _, err := Run(t.Context(), o); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "longer than 50ms") {
+	if _, err := Run(t.Context(), o); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "within 50ms") {
 		t.Errorf("it waited a moment, and ended with %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -196,7 +196,7 @@ func TestFlockExcludes(t *testing.T) {
 	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("it was given up, and ended with %v", err)
 	}
-	if text := <-said; !strings.Contains(text, "waiting: of ") || !strings.Contains(text, "flock") {
+	if text := <-said; !strings.Contains(text, "waiting: process ") || !strings.Contains(text, "flock") {
 		t.Errorf("said %q", text)
 	}
 	o.Args, o.Say = []string{"-c", "exit 9"}, func(string) { end.Close() }

@@ -38,7 +38,9 @@ func (r *running) start(ctx context.Context) error {
 	if r.guard, err = r.newGuard(); err != nil {
 		return err
 	}
-	if r.o.Adopt {
+	// Children from before, of the shell that became us for instance, are none of the command's, and what they leave
+	// could not be told from what the command leaves.
+	if r.adopts = r.o.Adopt && !engine.HasChildren(); r.adopts {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("adopt what the command leaves behind: %w", err)
 		}
@@ -54,6 +56,11 @@ func (r *running) start(ctx context.Context) error {
 	}
 	if gains(o.Program) && !strings.Contains(o.Program, "=") {
 		o.Program, o.Args = "/usr/bin/env", append([]string{o.Program}, o.Args...)
+	}
+	if r.o.Terminal != nil {
+		if r.settings, err = engine.Settings(r.o.Terminal); err != nil {
+			r.o.Note("%v", err)
+		}
 	}
 	r.proc, err = engine.StartProcess(ctx, o)
 	if err != nil {
@@ -109,10 +116,9 @@ func (r *running) watch(ctx context.Context) (how string) {
 	}
 	ask := func(why string, s syscall.Signal) {
 		how, kill = why, time.After(cmp.Or(r.o.Grace, endGrace))
-		r.proc.Signal(s)
-		engine.SignalEach(r.away, s)
+		r.ask(s)
 	}
-	blind := false
+	blind, moved := false, false
 	for {
 		select {
 		case <-r.proc.Exited():
@@ -136,9 +142,13 @@ func (r *running) watch(ctx context.Context) (how string) {
 				ask("interrupted", syscall.SIGTERM)
 			}
 		case <-tick.C:
-			r.reap()
+			r.orphans()
 			if r.o.Terminal != nil && r.proc.MindTerminal(r.o.Terminal) {
 				r.handed = true
+			}
+			if !moved && !r.o.Lock.is(r.hold.file) {
+				moved = true
+				r.o.Note("%s was removed or replaced: others do not see that this claim goes on, and may begin beside it", r.o.Lock.Path)
 			}
 			have, err := MemAvailable(r.o.Sensors.Root)
 			if err != nil && !blind && r.o.FloorGiB > 0 {
@@ -152,6 +162,13 @@ func (r *running) watch(ctx context.Context) (how string) {
 			}
 		}
 	}
+}
+
+// ask sends a signal to all of the tree. What is stopped goes on, or it would not hear of it.
+func (r *running) ask(s syscall.Signal) {
+	r.proc.Signal(s)
+	engine.SignalEach(r.away, s)
+	engine.SignalEach(r.away, syscall.SIGCONT)
 }
 
 // exited notes how the command itself ended, if it has.
@@ -194,15 +211,14 @@ func (r *running) clean(ctx context.Context) error {
 			r.result.Left = append(r.result.Left, engine.Describe("/proc", pid))
 		}
 		if len(r.result.Left) > 0 {
-			r.proc.Signal(syscall.SIGTERM)
-			engine.SignalEach(r.away, syscall.SIGTERM)
+			r.ask(syscall.SIGTERM)
 			r.await(ctx, min(leftGrace, cmp.Or(r.o.Grace, endGrace)))
 		}
 	default:
 	}
 	kill, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
-	err := killAll(kill, func() []int { r.reap(); return r.away() })
+	err := killAll(kill, r.hunted, r.away)
 	// What is not found like this is in the group or the cage. The guard is dismissed only if nothing is.
 	if stop := r.proc.Stop(ctx, 0); err == nil {
 		err = stop
@@ -243,31 +259,58 @@ func (r *running) members() []int {
 // away lists what bears the mark or descends from us, and may have left the group and the cage.
 func (r *running) away() []int {
 	pids, _ := r.mark.Members()
-	if r.o.Adopt {
+	if r.adopts {
 		pids = append(pids, engine.Descendants("/proc", os.Getpid())...)
 		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == r.guard.Process.Pid })
 	}
 	return pids
 }
 
-// reap takes leave of what was adopted and has ended.
-func (r *running) reap() {
-	if !r.o.Adopt {
-		return
+// orphans lists what was adopted, and takes leave of what of it has ended. It lists that too: whoever ends may have
+// started another a moment before, so that nothing is left only where there is neither.
+func (r *running) orphans() []int {
+	if !r.adopts {
+		return nil
 	}
-	for _, pid := range engine.DeadChildren("/proc", os.Getpid()) {
-		if pid != r.proc.PID() && pid != r.guard.Process.Pid {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		}
+	pids := slices.DeleteFunc(engine.Children("/proc", os.Getpid()), r.isOwn)
+	r.reap(pids)
+	return pids
+}
+
+// isOwn: a child that is waited for elsewhere.
+func (r *running) isOwn(pid int) bool { return pid == r.proc.PID() || pid == r.guard.Process.Pid }
+
+// reap takes leave of children that have ended.
+func (r *running) reap(pids []int) {
+	for _, pid := range pids {
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }
 
-// killAll kills processes until there are none.
-func killAll(ctx context.Context, members func() []int) error {
+// hunted kills what was adopted faster than it can start others and end, and lists what is left of it.
+func (r *running) hunted() []int {
+	for range 200 {
+		if !r.adopts {
+			break
+		}
+		pids := engine.KillChildren(r.proc.PID(), r.guard.Process.Pid)
+		if len(pids) == 0 {
+			break
+		}
+		r.reap(pids)
+	}
+	return r.orphans()
+}
+
+// killAll kills what is listed until nothing is. Each list is worked off by itself, while it is young.
+func killAll(ctx context.Context, lists ...func() []int) error {
 	pause := 2 * time.Millisecond
 	for clear := 0; clear < 2; { // what was just born may hide from one look
-		engine.SignalEach(members, syscall.SIGKILL)
-		left := members()
+		var left []int
+		for _, list := range lists {
+			engine.SignalEach(list, syscall.SIGKILL)
+			left = append(left, list()...)
+		}
 		if clear++; len(left) > 0 {
 			clear = 0
 		}
@@ -281,13 +324,22 @@ func killAll(ctx context.Context, members func() []int) error {
 	return nil
 }
 
-// takeTerminal gives the terminal back to who had it, if the command has it still.
+// takeTerminal gives the terminal back to who had it, if the command has it still. One that did not end by itself had
+// no chance to put it in order.
 func (r *running) takeTerminal() {
-	if !r.handed {
+	if r.handed {
+		r.handed, r.result.Terminal = false, true
+		if err := engine.SetForeground(r.o.Terminal, syscall.Getpgrp()); err != nil {
+			r.o.Note("%v", err)
+		}
+	}
+	if r.settings == nil || r.result.Status.KilledBy() == 0 && r.result.ExitCode == r.result.Status.Code {
 		return
 	}
-	r.handed, r.result.Terminal = false, true
-	if err := engine.SetForeground(r.o.Terminal, syscall.Getpgrp()); err != nil {
+	if group, err := engine.Foreground(r.o.Terminal); err != nil || group != syscall.Getpgrp() {
+		return // somebody else's now
+	}
+	if err := engine.SetSettings(r.o.Terminal, r.settings); err != nil {
 		r.o.Note("%v", err)
 	}
 }
