@@ -21,7 +21,7 @@ const (
 	maxReportMB = 16
 )
 
-// List gives the incidents below a folder, the latest first; none where it is missing. problems says what could not be
+// List gives the incidents below a folder, one for each end, the latest first; none where it is missing. problems says what could not be
 // read.
 func List(dir string) (all []Earlier, problems []string, err error) {
 	folders, err := os.ReadDir(dir)
@@ -45,8 +45,27 @@ func List(dir string) (all []Earlier, problems []string, err error) {
 		}
 		all = append(all, x)
 	}
+	all = byEvent(all)
 	slices.SortStableFunc(all, func(a, b Earlier) int { return b.At.Compare(a.At) })
 	return all, problems, nil
+}
+
+// byEvent makes one of the reports of one end, which a watch and a person may have written: the oldest, of which there
+// are others. all begins with the newest.
+func byEvent(all []Earlier) []Earlier {
+	at := map[string]int{}
+	out := []Earlier{}
+	for _, x := range all {
+		i, seen := at[x.Event]
+		if !seen || x.Event == "" {
+			at[x.Event] = len(out)
+			out = append(out, x)
+			continue
+		}
+		x.Again = out[i].Again + 1
+		out[i] = x
+	}
+	return out
 }
 
 // earlier lists the incidents of this unit, or of another one that ran from a package of the same flavour, that were
@@ -66,14 +85,10 @@ func (g *gatherer) earlier() {
 	if g.e.Package != nil {
 		flavour = flavourOf(g.e.Package.Name)
 	}
-	event := Analyse(g.e).Event // a report of the same end is none of an earlier one, nor are two of another one two
-	seen := map[string]bool{event: event != ""}
+	event := Analyse(g.e).Event // a report of the same end is none of an earlier one
 	for _, x := range all {
-		if x.Event != "" {
-			if seen[x.Event] {
-				continue
-			}
-			seen[x.Event] = true
+		if event != "" && x.Event == event {
+			continue
 		}
 		if x.Unit == g.e.Unit || flavour != "" && flavourOf(x.Package) == flavour {
 			g.e.Earlier = append(g.e.Earlier, x)

@@ -53,6 +53,10 @@ func TestEarlierIncidents(t *testing.T) {
 	if e := s.gather(t, func(o *GatherOptions) { o.Incidents = dir }); len(e.Earlier) != 2 {
 		t.Errorf("%+v", e.Earlier)
 	}
+	all, _, err := List(dir)
+	if err != nil || len(all) != 4 || all[3].Again != 1 || !strings.HasSuffix(all[3].Folder, "Z-llm") {
+		t.Errorf("%+v, %v", all, err)
+	}
 	// None were written yet.
 	if e := s.gather(t, func(o *GatherOptions) { o.Incidents = filepath.Join(dir, "none") }); len(e.Earlier) > 0 || len(e.Missing) > 0 {
 		t.Errorf("%v %q", e.Earlier, e.Missing)

@@ -159,5 +159,6 @@ type Earlier struct {
 	Package   string    `json:"package"`
 	Signature string    `json:"signature"`
 	Folder    string    `json:"folder"`
-	Event     string    `json:"event"` // Report.Event
+	Event     string    `json:"event"`           // Report.Event
+	Again     int       `json:"again,omitempty"` // further reports of the same end
 }

@@ -53,6 +53,7 @@ func (g *gatherer) journal(ctx context.Context) {
 		}
 	}
 	g.e.Entries = inOrder(kept)
+	g.elsewhere()
 	slices.Sort(g.e.Gaps)
 	g.e.Gaps = slices.Compact(g.e.Gaps)
 }

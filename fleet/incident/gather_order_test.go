@@ -2,11 +2,13 @@ package incident
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/1bit-systems/pkg/fleet"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -60,5 +62,23 @@ func TestGatherOverAClockThatWasSetBack(t *testing.T) {
 	r := Analyse(s.gather(t, nil))
 	if r.Signature != "nan-abort whole-vocabulary never-used-slot common_sampler_sample" || r.Ending.UptimeS == nil || *r.Ending.UptimeS < 30 || *r.Ending.UptimeS > 32 || len(r.Others) > 0 {
 		t.Errorf("%s: %+v, %+v", r.Signature, r.Ending, r.Others)
+	}
+}
+
+// A log that does not go to the journal is not complete there.
+func TestGatherSaysWhereTheLogIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), stageUnit)
+	putFile(t, path, "[Service]\nExecStart=/bin/true\nStandardOutput=append:/var/log/srv.log\nStandardError=journal\nLogNamespace=foo\n")
+	u := &systemd.Unit{ID: stageUnit, FragmentPath: path}
+	settings, err := systemd.ReadSettings(u, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stageHost{inspection: &fleet.Inspection{Service: fleet.Service{Unit: stageUnit}, Loaded: u, Settings: settings}}
+	s.life("a", stageNow.Add(-time.Hour), stageNow.Add(-time.Minute))
+	r := Analyse(s.gather(t, nil))
+	gaps := strings.Join(r.Gaps, "\n")
+	if r.Complete || strings.Count(gaps, "=") != 3 || !strings.Contains(gaps, "StandardOutput=append:/var/log/srv.log: ") || !strings.Contains(gaps, "--namespace=foo") {
+		t.Errorf("%v %s", r.Complete, gaps)
 	}
 }
