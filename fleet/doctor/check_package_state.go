@@ -24,12 +24,24 @@ func packageState() Check {
 			packages, perr := l.packages()
 			for _, p := range packages {
 				if p.State != store.StateOK && !told[p.Path] {
-					add(p.Path, "1bit pkg verify "+p.Name+" tells which files; then 1bit pkg remove "+p.Name+", which names the services that have to be switched to another package first, and install it again where it is needed", "%s is %s: %s", p.Name, p.State, p.Detail)
+					add(p.Path, l.keeper(p).typed("1bit pkg verify "+p.Name+" tells which files; then 1bit pkg remove "+p.Name+", which names the services that have to be switched to another package first, and install it again where it is needed"), "%s is %s: %s", p.Name, p.State, p.Detail)
 				}
 			}
 			return errors.Join(err, perr)
 		},
 	}
+}
+
+// keeper stands for who acts on a package: the account whose store it lies in.
+func (l *look) keeper(p *store.Package) (s service) {
+	for i, h := range l.Hosts {
+		if within(p.Path, h.Store.Dir) {
+			s.Scope, s.User, s.acts = h.Scope, h.Owner, i == 0
+			return s
+		}
+	}
+	s.acts = true
+	return s
 }
 
 // armedName is the name of the package that a service is armed with, "" where there is none.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/1bit-systems/pkg/fleet"
+	"github.com/1bit-systems/pkg/packager/store"
 	"github.com/1bit-systems/pkg/systemd"
 )
 
@@ -25,6 +26,22 @@ func TestTypedRemedy(t *testing.T) {
 		s := service{Inspection: fleet.Inspection{Service: fleet.Service{Unit: "llm.service", Scope: tt.scope, User: tt.user}}, acts: tt.acts}
 		if got := s.typed(remedy); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt, got, tt.want)
+		}
+	}
+}
+
+// Nor is a package of another account's for root to remove.
+func TestKeeper(t *testing.T) {
+	host := func(scope systemd.Scope, owner, dir string) *fleet.Host {
+		return &fleet.Host{Scope: scope, Owner: owner, Store: store.Open(dir, dir+"/state")}
+	}
+	l := &look{Options: Options{Hosts: []*fleet.Host{host(systemd.ScopeSystem, "", "/opt/1bit"), host(systemd.ScopeUser, "ai", "/home/ai/share")}}}
+	for path, want := range map[string]string{
+		"/opt/1bit/1bit-a-b":      "1bit pkg remove a-b",
+		"/home/ai/share/1bit-a-b": "sudo -iu ai 1bit pkg remove a-b",
+	} {
+		if got := l.keeper(&store.Package{Path: path}).typed("1bit pkg remove a-b"); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
 }
