@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,8 @@ func TestRefusedOptions(t *testing.T) {
 		"bad label":  func(o *Options) { o.Label = "a\nb" },
 		"no limit":   func(o *Options) { o.Limit = 0 },
 		"no floor":   func(o *Options) { o.FloorGiB = -1 },
+		"NaN":        func(o *Options) { o.FloorGiB = math.NaN() },
+		"long label": func(o *Options) { o.Label = strings.Repeat("long", 60) },
 		"no program": func(o *Options) { o.Program = "" },
 	} {
 		o := options(t, "exit 0")
