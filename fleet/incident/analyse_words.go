@@ -57,7 +57,7 @@ func shortCause(d *downfall) string {
 		how = "an abort of the engine"
 	case d.core != nil && d.core.name != "":
 		how = d.core.name
-	case d.Signal != "" && strings.HasPrefix(d.Cause, "a crash"):
+	case d.Signal != "" && (d.Child || strings.HasPrefix(d.Cause, "a crash")):
 		how = d.Signal
 	case d.Child && len(d.words) > 0:
 		how = strings.Join(d.words, ", ")

@@ -147,10 +147,12 @@ func childEnd(e *Evidence, r *run, s, after *server) (downfall, bool) {
 	if d.At.IsZero() {
 		d.At = oom
 	}
+	front := false
 	if d.At.IsZero() { // it may have been idle for long
 		d.At = s.last
 		if after != nil {
 			d.Before = moment(after.began)
+			front = d.toldByFrontEnd()
 		}
 	}
 	began := s.began
@@ -160,7 +162,7 @@ func childEnd(e *Evidence, r *run, s, after *server) (downfall, bool) {
 		d.Code, d.Signal = "dumped", core.name
 	}
 	d.lastWords()
-	d.Cause = d.childCause(!oom.IsZero())
+	d.Cause = d.childCause(!oom.IsZero(), front)
 	return d, true
 }
 

@@ -184,7 +184,7 @@ func coreSignal(m *mark) string {
 }
 
 // childCause says why a server ended that its main process outlived.
-func (d *downfall) childCause(oom bool) string {
+func (d *downfall) childCause(oom, front bool) string {
 	why := "without a word of why, as after a signal"
 	switch {
 	case d.server.nan():
@@ -193,6 +193,8 @@ func (d *downfall) childCause(oom bool) string {
 		why = "the engine gave up"
 	case oom:
 		why, d.words = "killed by the kernel's OOM killer", []string{"oom-kill", "kernel"}
+	case front:
+		why = "by " + d.Signal + ", as another process of the unit wrote"
 	case d.Signal != "":
 		why = "a crash with " + d.Signal
 	}

@@ -103,6 +103,11 @@ func TestEndingsThatFit(t *testing.T) {
 				17:45:13.0 llama-server[40] 0.00.900.000 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 4096, kv_unified = 'true'`,
 			cause: "the server (pid 21) ended: without a word of why", signature: "server-died silent", at: "10:00:03",
 			text: []string{"ended between 2026-10-23 10:00:03Z, its last sign of life, and 2026-10-23 17:45:13Z", "after at least 2.0 s"}},
+		"a front end that says how its server died": {journal: "== a" + frontStart + `
+				10:05:03.0 1bit[20] 1bit: llama-server was killed by signal 11; starting it again
+				10:05:04.0 llama-server[40] 0.00.900.000 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 4096, kv_unified = 'true'`,
+			cause: "the server (pid 21) ended: by SIGSEGV, as another process of the unit wrote", signature: "server-died sigsegv", at: "10:05:03",
+			text: []string{`# llm.service: its server ended and the main process went on (SIGSEGV)`}},
 		"an idle server and power loss": {journal: "== a boot-1" + serverStart + `
 				== b boot-2
 				20:05:00.0 systemd Started llm.service - a model.`,

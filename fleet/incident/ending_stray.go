@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/1bit-systems/pkg/internal/lazyregexp"
 )
 
 // strays are the processes of a run that were killed for memory or dumped core, where neither the end of the run nor
@@ -38,6 +40,24 @@ func strays(r *run, ends []downfall) []downfall {
 		out = append(out, d)
 	}
 	return out
+}
+
+var reFrontEnd = lazyregexp.New(`\bkilled by signal (\d{1,2})\b`)
+
+// toldByFrontEnd takes over what a process beside the server wrote of its death before it started another. What a prompt
+// holds is in the server's own lines.
+func (d *downfall) toldByFrontEnd() bool {
+	for i := range d.run.lines {
+		e := &d.run.lines[i]
+		if e.PID == d.server.pid || e.PID == d.after.pid || e.Missing != "" || e.At.Before(d.server.last) || e.At.After(d.after.began) {
+			continue
+		}
+		if f := reFrontEnd().FindStringSubmatch(e.Message); f != nil && signalName(atoi(f[1])) != "" {
+			d.At, d.Before, d.Code, d.Signal = e.At, nil, "killed", signalName(atoi(f[1]))
+			return true
+		}
+	}
+	return false
 }
 
 // oomOf is when the kernel's OOM killer killed a server that the main process outlived, zero if it did not. Where only
