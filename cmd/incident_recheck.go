@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ type incidentRecheckOptions struct {
 func newIncidentRecheckCommand(a *app) *cobra.Command {
 	var opts incidentRecheckOptions
 	c := &cobra.Command{
-		Use:   "recheck FILE --package ID [--write PLAN] [--evidence DIR] [--detach]",
+		Use:   "recheck FILE (--package ID [--evidence DIR] [--detach] | --write PLAN)",
 		Short: "Soak a package in the shape of an incident",
 		Long: `Make an acceptance plan of the shape of an incident (same model, slots, context, options,
 lengths of prompts and answers, and neighbour) and run it as "1bit accept run" does. FILE is
@@ -35,7 +36,9 @@ have first tasks on slots that were never used; where the incident came late a l
 made too. Each choice and its reason stands in the plan.
 
 --write PLAN writes the plan and runs nothing: read and change it, then "1bit accept run".
-Secrets that the incident masks are not in the plan: what may have to be added is said.
+Secrets that the incident masks, and variables that lead to files of its host, are not in the
+plan: what may have to be added is said. The options are the incident's: of a report that is
+not yours read the plan before it runs.
 --model names the model's file where it is not where the incident had it.`,
 		Example: "  1bit incident recheck ~/.local/state/1bit/incidents/20261023T104518Z-1bit-canonical.service --package 4f2c1aa --detach",
 		Args:    between(1, 1), ValidArgsFunction: a.completeIncidents,
@@ -44,6 +47,7 @@ Secrets that the incident masks are not in the plan: what may have to be added i
 		},
 	}
 	opts.addFlags(a, c)
+	c.Flags().Lookup("package").Usage = "package to soak"
 	c.Flags().StringVar(&opts.write, "write", "", "write the plan to this file, which must not be there, and run nothing")
 	c.Flags().StringVar(&opts.model, "model", "", "the model's file, where it is not the incident's")
 	return c
@@ -56,7 +60,7 @@ func (a *app) runIncidentRecheck(ctx context.Context, file string, opts incident
 	case opts.write != "" && (opts.pkg != "" || opts.evidence != "" || opts.detach):
 		return usagef("--write writes the plan and runs nothing: leave --package, --evidence and --detach to 1bit accept run")
 	}
-	r, err := a.readIncident(file)
+	r, err := a.readIncident(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -85,11 +89,11 @@ func (a *app) runIncidentRecheck(ctx context.Context, file string, opts incident
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(a.config.StateHome, "plans", plan.Name+".yaml")
-	if err := atomicfile.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if _, err := a.soaked(ctx, opts.pkg); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(path, text, 0o644); err != nil {
+	path, err := keepPlan(filepath.Join(a.config.StateHome, "plans"), plan.Name, text)
+	if err != nil {
 		return err
 	}
 	a.noteAll(notes)
@@ -97,6 +101,27 @@ func (a *app) runIncidentRecheck(ctx context.Context, file string, opts incident
 		fmt.Fprintf(a.stderr, "the plan is %s\n", path)
 	}
 	return a.runAcceptRun(ctx, path, opts.acceptRunOptions)
+}
+
+// keepPlan writes a plan into a folder. One of that name which is another, as of one that somebody has changed, stays.
+func keepPlan(dir, name string, text []byte) (path string, err error) {
+	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		if path = filepath.Join(dir, name+".yaml"); n > 1 {
+			path = filepath.Join(dir, fmt.Sprintf("%s-%d.yaml", name, n))
+		}
+		there, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, atomicfile.Write(path, text, 0o644)
+		case err != nil:
+			return "", fmt.Errorf("look at the plan that is there: %w", err)
+		case bytes.Equal(there, text):
+			return path, nil
+		}
+	}
 }
 
 // noteAll says notes on standard error.
@@ -109,8 +134,27 @@ func (a *app) noteAll(notes []string) {
 // mostIncident bounds the size of a report in bytes.
 const mostIncident = 64 << 20
 
-// readIncident reads a report: of a folder, whose evidence is looked at anew, of a file, or of standard input.
-func (a *app) readIncident(file string) (*incident.Report, error) {
+// readIncident reads a report: of a folder, whose evidence is looked at anew, of a file, or of standard input. What gives
+// nothing, such as a terminal, is left to itself when ctx ends.
+func (a *app) readIncident(ctx context.Context, file string) (*incident.Report, error) {
+	type answer struct {
+		r   *incident.Report
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		r, err := a.readReport(file)
+		done <- answer{r, err}
+	}()
+	select {
+	case got := <-done:
+		return got.r, got.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the incident: %w", ctx.Err())
+	}
+}
+
+func (a *app) readReport(file string) (*incident.Report, error) {
 	in := a.stdin
 	if file != "-" {
 		f, err := os.Open(file)

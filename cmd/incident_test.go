@@ -1,6 +1,13 @@
 package cmd
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -24,6 +31,46 @@ func TestSince(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q is %s (%v), want %s", text, got, err, want)
+		}
+	}
+}
+
+// A plan that somebody has changed stays.
+func TestKeepPlan(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for _, text := range []string{"a", "a", "b", "b", "a"} {
+		path, err := keepPlan(dir, "p", []byte(text))
+		if got, _ := os.ReadFile(path); err != nil || !bytes.Equal(got, []byte(text)) {
+			t.Fatalf("%s: %v: %q", path, err, got)
+		}
+		paths = append(paths, filepath.Base(path))
+	}
+	if paths[1] != "p.yaml" || paths[3] != "p-2.yaml" || paths[4] != "p.yaml" {
+		t.Error(paths)
+	}
+}
+
+// Nobody types in the report: the first Ctrl-C ends it.
+func TestReadIncidentEnds(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (&app{stdin: in}).readIncident(ctx, "-"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// Root's watch, as it is installed, sees the user managers too, unless a scope was named.
+func TestWatchArgs(t *testing.T) {
+	a := &app{getenv: func(string) string { return "" }}
+	a.config.Scope = "system"
+	for _, named := range []string{"", "system"} {
+		a.flags.scope = named
+		args, err := a.watchArgs("1bit")
+		if err != nil || slices.Contains(args, "--scope") != (named != "") {
+			t.Errorf("scope %q: %q, %v", named, args, err)
 		}
 	}
 }

@@ -159,25 +159,34 @@ type installedWatch struct {
 	Changed bool     `json:"changed"`
 }
 
-func (a *app) installIncidentWatch() error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	scope := systemd.Scope(a.config.Scope)
+// watchArgs is the command of a watch with the settings of this one. Where no scope was named it watches all that it sees.
+func (a *app) watchArgs(self string) ([]string, error) {
 	args := []string{self}
-	if a.scopeNamed() { // else it watches all that it sees
+	if a.scopeNamed() {
 		args = append(args, "--scope", a.config.Scope)
 	}
 	args = append(args, "--data-home", a.config.DataHome, "--state-home", a.config.StateHome)
 	if a.flags.config != "" {
 		path, err := filepath.Abs(a.flags.config)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		args = append(args, "--config", path)
 	}
-	out := installedWatch{Unit: incident.WatchUnit, Text: incident.UnitText(scope, append(args, "incident", "watch")), Notes: []string{}}
+	return append(args, "incident", "watch"), nil
+}
+
+func (a *app) installIncidentWatch() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	scope := systemd.Scope(a.config.Scope)
+	args, err := a.watchArgs(self)
+	if err != nil {
+		return err
+	}
+	out := installedWatch{Unit: incident.WatchUnit, Text: incident.UnitText(scope, args), Notes: []string{}}
 	if out.Path, out.Changed, err = incident.InstallUnit(a.host().UnitDir, out.Text); err != nil {
 		return err
 	}

@@ -61,17 +61,18 @@ func (h *Host) running(ctx context.Context, units []string) ([]Running, error) {
 	return all, nil
 }
 
-// servers tells the processes of a unit apart, whose times are since the boot.
+// servers tells the processes of a unit apart, whose times are since the boot. A process that is what its parent is, such as
+// one that is about to start something, is no server of a front end's.
 func (p *place) servers(procs []procInfo, mainPID int) (main Started, servers []Started) {
-	engines := map[int]bool{}
+	exe := map[int]string{}
 	for _, q := range procs {
-		engines[q.pid] = p.engine(q) != ""
+		exe[q.pid] = q.exe
 	}
 	for _, q := range procs {
 		s := Started{q.pid, q.since.Sub(time.Time{})}
 		if q.pid == mainPID {
 			main = s
-		} else if engines[q.pid] && !engines[q.parent] {
+		} else if p.engine(q) != "" && q.exe != exe[q.parent] {
 			servers = append(servers, s)
 		}
 	}

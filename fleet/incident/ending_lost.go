@@ -39,9 +39,9 @@ func lostEnds(e *Evidence, runs []*run, ends []downfall) []downfall {
 	return ends
 }
 
-// vanished gives an end the time at which a watch saw the server gone.
+// vanished gives an end the times at which a watch saw the server last, and saw it gone.
 func (d *downfall) vanished(l Lost) {
-	began, up := l.Began, l.Gone.Sub(l.Began).Seconds()
-	d.At, d.StartedAt, d.UptimeS = l.Gone, &began, &up
-	d.Cause += fmt.Sprintf("; the watch saw it at %s, and no more at %s", utc(l.Seen), utc(l.Gone))
+	began, gone, up := l.Began, l.Gone, l.Seen.Sub(l.Began).Seconds()
+	d.At, d.Before, d.StartedAt, d.UptimeS = l.Seen, &gone, &began, &up
+	d.Cause += "; the watch saw it go"
 }

@@ -24,7 +24,7 @@ func TestDeathByMemory(t *testing.T) {
 		furnishThinly(t, home, realengine.Require(t))
 		s := newStage(t, home)
 		s.watch()
-		one := s.start("memory", "model.gguf", true, "", "OOMPolicy=stop")
+		one := s.start("memory", "", "model.gguf", true, "", "OOMPolicy=stop")
 		pid := one.main()
 		if out, err := exec.Command("systemctl", "set-property", "--runtime", one.unit, "MemoryMax=4M", "MemorySwapMax=0").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -137,7 +137,7 @@ func (s *stage) watch() {
 				}}
 			},
 			Follow: systemd.FollowJournal, Incidents: s.incidents(), State: filepath.Join(s.home, "watch.json"), Now: time.Now,
-			Settle: 3 * time.Second,
+			Settle: 3 * time.Second, Look: 200 * time.Millisecond,
 			Written: func(_ string, _ int, r *incident.Report) {
 				s.mutex.Lock()
 				defer s.mutex.Unlock()
@@ -189,8 +189,9 @@ type service struct {
 	unit, url string
 }
 
-// start makes and starts a unit, and waits until it answers if it should.
-func (s *stage) start(name, model string, answers bool, unitLines, serviceLines string) *service {
+// start makes and starts a unit, whose server is started by the front end where there is one, and waits until it answers if
+// it should.
+func (s *stage) start(name, front, model string, answers bool, unitLines, serviceLines string) *service {
 	s.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,12 +205,12 @@ func (s *stage) start(name, model string, answers bool, unitLines, serviceLines 
 [Service]
 Environment=ONEBIT_LLAMA_SERVER=%[2]s/.local/share/1bit-hrx-aaa0001/hrx/llama/bin/llama-server
 Environment=HF_TOKEN=hf_swordfish0123456789
-ExecStart=/usr/bin/env ${ONEBIT_LLAMA_SERVER} -m %[2]s/%[3]s --port %[4]d --parallel 4 -kvu -c 2048 --threads 1
+ExecStart=/usr/bin/env %[6]s ${ONEBIT_LLAMA_SERVER} -m %[2]s/%[3]s --port %[4]d --parallel 4 -kvu -c 2048 --threads 1
 Restart=always
 RestartSec=300ms
 TimeoutStopSec=10s
 %[5]s
-`, unitLines, s.home, model, port, serviceLines)
+`, unitLines, s.home, model, port, serviceLines, front)
 	if err := os.WriteFile(filepath.Join(s.host.UnitDir, one.unit), []byte(text), 0o644); err != nil {
 		s.Fatal(err)
 	}
@@ -254,12 +255,35 @@ func (s *service) main() int {
 	return u.MainPID
 }
 
+// server is the one of a front end, as soon as the watch knows it.
+func (s *service) server() int {
+	s.Helper()
+	var state struct {
+		Sources map[string]struct {
+			Services map[string]struct{ Servers []fleet.Started }
+		}
+	}
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		raw, err := os.ReadFile(filepath.Join(s.home, "watch.json"))
+		if err == nil && json.Unmarshal(raw, &state) == nil {
+			if all := state.Sources[string(s.host.Scope)].Services[s.unit].Servers; len(all) == 1 {
+				return all[0].PID
+			}
+		}
+	}
+	s.Fatalf("the watch does not know the server of %s", s.unit)
+	return 0
+}
+
 // deaths kills services in every way and looks at what the watch writes.
 func deaths(t *testing.T, home string) {
 	s := newStage(t, home)
 	s.watch()
-	owned := s.start("owned", "model.gguf", true, "", "")
-	segv, abrt := s.start("segv", "model.gguf", true, "", ""), s.start("abrt", "model.gguf", true, "", "")
+	const frontEnd = `/bin/bash -c 'while :; do "$$@"; done' front`
+	owned, front := s.start("owned", frontEnd, "model.gguf", true, "", ""), s.start("front", frontEnd, "model.gguf", true, "", "")
+	segv, abrt := s.start("segv", "", "model.gguf", true, "", ""), s.start("abrt", "", "model.gguf", true, "", "")
+	owned.server()
+	lost := front.server()
 
 	// The owner restarts and stops: no incident.
 	for _, verb := range []string{"restart", "stop"} {
@@ -275,7 +299,10 @@ func deaths(t *testing.T, home string) {
 			t.Fatal(err)
 		}
 	}
-	limit := s.start("limit", "missing.gguf", false, "StartLimitIntervalSec=60\nStartLimitBurst=3", "")
+	if err := syscall.Kill(lost, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	limit := s.start("limit", "", "missing.gguf", false, "StartLimitIntervalSec=60\nStartLimitBurst=3", "")
 
 	for _, one := range []struct {
 		*service
@@ -312,7 +339,12 @@ func deaths(t *testing.T, home string) {
 		t.Errorf("%s: restart %+v", limit.unit, r.Restart)
 	}
 	limit.look(r, "missing.gguf")
-	if len(s.made) != 3 {
+	r = front.only()
+	if e := r.Ending; e == nil || !e.Child || e.PID != lost || r.Server == nil || r.Server.Tasks != 2 {
+		t.Errorf("%s ended as %+v: server %+v", front.unit, e, r.Server)
+	}
+	front.look(r, "the watch saw it go")
+	if len(s.made) != 4 {
 		for _, r := range s.made {
 			t.Errorf("there is a report of %s: %s", r.Unit, r.Summary)
 		}

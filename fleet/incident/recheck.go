@@ -43,6 +43,7 @@ type shaped struct {
 	prompts     []int
 	predict     []int
 	requests    int
+	uptime      float64       // seconds until the incident; 0: not told
 	long        time.Duration // 0: none
 	neighbour   string        // kind of an acceptance plan
 	device      string        // "" for any
@@ -79,6 +80,9 @@ func shapePlan(r *Report, model string) (*shaped, error) {
 	}
 	if p.neighbour == "" {
 		p.neighbour = "none"
+	}
+	if !slices.Contains([]string{"none", "bench", "server", "ops"}, p.neighbour) {
+		return nil, fmt.Errorf("%w: its neighbour %q is of no kind that is known", ErrShape, p.neighbour)
 	}
 	if p.model == "" {
 		p.model = s.Model
@@ -143,6 +147,8 @@ func (p *shaped) environment(r *Report) {
 		case secret.Value(key, value) != value || strings.Contains(value, secret.Mask):
 			masked[key] = true
 		case key == "ONEBIT_LLAMA_SERVER", key == "ONEBIT_PACKAGE", r.Evidence.inPackage(value):
+		case runsHere(key), loadsCode(key), strings.Contains(value, "/"): // of the incident's host, whoever wrote it down
+			p.notes = append(p.notes, fmt.Sprintf("%s=%s is of the incident's host and not in the plan: if it is meant, give it under server.env", key, value))
 		case strings.HasPrefix(key, "LLAMA_"):
 			p.notes = append(p.notes, fmt.Sprintf("%s=%s is an option of the server and not in the plan: give it under server.flags if it matters", key, value))
 		default:
@@ -153,6 +159,12 @@ func (p *shaped) environment(r *Report) {
 		p.notes = append(p.notes, fmt.Sprintf("%s is a secret and not in the plan: if the server needs it, add it under server.env, and keep the plan to yourself", key))
 	}
 	p.env["GGML_HRX_NAN_CONTINUE"] = "1"
+}
+
+// loadsCode tells the variables by which a program loads, or starts, what is none of its own.
+func loadsCode(key string) bool {
+	return strings.HasPrefix(key, "LD_") || slices.Contains([]string{"BASH_ENV", "ENV", "GCONV_PATH", "GLIBC_TUNABLES", "IFS", "SHELLOPTS"}, key) ||
+		strings.HasPrefix(key, "PYTHON") || strings.HasPrefix(key, "PERL") || strings.HasPrefix(key, "BASH_FUNC_")
 }
 
 // options takes over the server's options but for those that the runner sets, and for secrets.
@@ -252,14 +264,17 @@ func (p *shaped) lives(s Shape) {
 	if s.TasksBefore > 0 && s.TasksBefore+p.parallel <= mostFresh {
 		p.requests = max(p.requests, s.TasksBefore+p.parallel)
 	}
-	uptime := s.UptimeS
-	if !(uptime >= longFrom.Seconds()) {
+	const longest = 100 * 365 * 24 * 3600
+	if s.UptimeS > 0 && s.UptimeS < longest {
+		p.uptime = s.UptimeS
+	}
+	if p.uptime < longFrom.Seconds() {
 		return
 	}
-	minutes := math.Ceil(min(uptime*1.1/60, longMost.Minutes()))
+	minutes := math.Ceil(min(p.uptime*1.1/60, longMost.Minutes()))
 	p.long = time.Duration(minutes) * time.Minute
-	if uptime > longMost.Seconds() {
-		p.notes = append(p.notes, fmt.Sprintf("the incident came after %s, the long life ends after %s: for more set its duration", uptimeText(uptime), uptimeText(p.long.Seconds())))
+	if p.uptime > longMost.Seconds() {
+		p.notes = append(p.notes, fmt.Sprintf("the incident came after %s, the long life ends after %s: for more set its duration", uptimeText(p.uptime), uptimeText(p.long.Seconds())))
 	}
 }
 
@@ -296,11 +311,12 @@ func (e *Evidence) inPackage(value string) bool {
 
 // planName is that of the plan, with the characters that one may have.
 func planName(r *Report) string {
-	name := "recheck-" + strings.TrimSuffix(r.Unit, ".service")
+	name, at := "recheck-"+strings.TrimSuffix(r.Unit, ".service"), ""
 	if r.Ending != nil {
-		name += r.Ending.At.UTC().Format("-20060102")
+		at = r.Ending.At.UTC().Format("-20060102-150405")
 	}
-	clean := []byte(name)
+	const most = 64
+	clean := []byte(name[:min(len(name), most-len(at))] + at)
 	for i, c := range clean {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
@@ -308,5 +324,5 @@ func planName(r *Report) string {
 			clean[i] = '-'
 		}
 	}
-	return string(clean[:min(len(clean), 64)])
+	return string(clean)
 }

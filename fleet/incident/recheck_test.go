@@ -53,7 +53,7 @@ func TestPlanHasTheShapeOfTheIncident(t *testing.T) {
 		what      string
 		want, got any
 	}{
-		{"name", "recheck-1bit-canonical-20261023", p.Name},
+		{"name", "recheck-1bit-canonical-20261023-104512", p.Name},
 		{"model", "~/models/Qwen3-4B-Q4_K_M.gguf", p.Model},
 		{"entry", "1bit", p.Server.Entry},
 		{"slots", 4, p.Server.Parallel},
@@ -147,7 +147,7 @@ func TestPlanOfLittle(t *testing.T) {
 			r.Shape.Env["A"] = "\"\n- x: {"
 			r.Shape.Flags = []string{"--x", "]\"\n  y"}
 		}, nil, func(p *acceptance.Plan) bool {
-			return p.Server.Env["A"] == "\"\n- x: {" && p.Server.Flags[1] == "]\"\n  y" && p.Name == "recheck-a-b--20261023"
+			return p.Server.Env["A"] == "\"\n- x: {" && p.Server.Flags[1] == "]\"\n  y" && p.Name == "recheck-a-b--20261023-104512"
 		}},
 		{"no model", func(r *Report) { r.Shape.Model = "" }, ErrShape, nil},
 		{"a model somewhere", func(r *Report) { r.Shape.Model = "m.gguf" }, ErrShape, nil},
@@ -225,5 +225,43 @@ func TestPlanOfTheRecording(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), string(text)); d != "" {
 		t.Error(d)
+	}
+}
+
+// A report may come from anywhere: what it says of its host's programs, and what is none of a plan, is not in the plan.
+func TestPlanOfForeignReport(t *testing.T) {
+	r := nanReport()
+	for _, key := range []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "PATH", "GGML_BACKEND_PATH", "HSA_TOOLS_LIB"} {
+		r.Shape.Env[key] = "/tmp/evil"
+	}
+	r.Shape.Env["LD_PRELOAD"] = "evil.so"
+	text, notes, err := Plan(r, "")
+	if err != nil || strings.Contains(strings.ReplaceAll(string(text), "# ", ""), `": "`+"/tmp/evil") {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := acceptance.ParsePlan(text)
+	if err != nil || len(p.Server.Env) != 2 || len(notes) < 6 {
+		t.Errorf("%v: %v, %q", err, p.Server.Env, notes)
+	}
+	for _, kind := range []string{"ops\n  args: [\"--evil\"]", "server\n  model: /etc/shadow", "foo"} {
+		r := nanReport()
+		r.Shape.Neighbour = kind
+		if text, _, err := Plan(r, ""); !errors.Is(err, ErrShape) {
+			t.Errorf("%q: %v\n%s", kind, err, text)
+		}
+	}
+}
+
+func TestPlanSaysWhenItCame(t *testing.T) {
+	for uptime, want := range map[float64]string{
+		0: "does not tell after how long", -5: "does not tell after how long", 1e12: "does not tell after how long",
+		60: "came after 1m0s.", 3600: "one life as long", 86400: "one life, not as long",
+	} {
+		r := nanReport()
+		r.Shape.UptimeS = uptime
+		text, _, err := Plan(r, "")
+		if err != nil || !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(string(text), "#", "")), " "), want) {
+			t.Errorf("%v: %v: does not say %q:\n%s", uptime, err, want, text)
+		}
 	}
 }

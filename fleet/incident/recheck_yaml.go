@@ -55,12 +55,17 @@ func (p *shaped) yaml(r *Report) []byte {
 	w.line("arms:")
 	w.value(fmt.Sprintf("  - {name: fresh, lives: %d}", freshLives),
 		fmt.Sprintf("%d first tasks on slots that were never used", freshLives*p.parallel))
-	if p.long > 0 {
+	switch life := "one life as long"; {
+	case p.long > 0:
+		if p.long.Seconds() < p.uptime {
+			life = "one life, not as long"
+		}
 		w.value(fmt.Sprintf("  - {name: long, role: control, duration: %s}", hours(p.long)),
-			fmt.Sprintf("the incident came after %s: one life as long; a fault in it fails the plan, and as one life it says little of other lives",
-				uptimeText(r.Shape.UptimeS)))
-	} else {
-		w.about(2, fmt.Sprintf("No long life: the incident came after %s.", uptimeText(r.Shape.UptimeS)))
+			fmt.Sprintf("the incident came after %s: %s; a fault in it fails the plan, and as one life it says little of other lives", uptimeText(p.uptime), life))
+	case p.uptime > 0:
+		w.about(2, fmt.Sprintf("No long life: the incident came after %s.", uptimeText(p.uptime)))
+	default:
+		w.about(2, "No long life: the incident does not tell after how long it came.")
 	}
 	w.line("")
 	w.line("gates:")

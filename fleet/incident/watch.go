@@ -43,7 +43,7 @@ const (
 	lastRetry   = 10 * time.Minute
 	saveEvery   = time.Minute // the place in the journal is saved at least so often
 	listEvery   = 5 * time.Minute
-	listSooner  = time.Minute     // where a unit has started that is none of the listed ones
+	sooner      = 12              // looks, until services are listed where one has started that is none of them
 	lookEvery   = 5 * time.Second // at the processes of our services
 	unreadLimit = time.Hour       // for so long a report waits for a journal that can be read in part only
 )
@@ -228,18 +228,18 @@ func passed(now, since time.Time, span time.Duration) bool {
 // the journal was read.
 func (w *watch) look(ctx context.Context, s *watched, silent bool) {
 	now := w.Now()
-	if passed(now, s.tried, listEvery) || s.started && passed(now, s.tried, listSooner) {
+	if passed(now, s.tried, listEvery) || s.started && passed(now, s.tried, sooner*w.Look) {
 		s.tried = now
 		if err := w.list(ctx, s, !silent); err != nil && ctx.Err() == nil {
 			w.Log.Debug("services are not listed", "error", err)
 		}
 	}
-	if now.Before(s.next) && s.next.Sub(now) <= listSooner || len(s.services) == 0 {
+	if now.Before(s.next) && s.next.Sub(now) <= sooner*w.Look || len(s.services) == 0 {
 		return
 	}
 	running, err := s.Running(ctx, slices.Sorted(maps.Keys(s.services))...)
 	if s.next = w.Now().Add(w.Look); err != nil {
-		s.next = w.Now().Add(listSooner)
+		s.next = w.Now().Add(sooner * w.Look)
 		w.Log.Debug("processes are not looked at", "source", s.Name, "error", err)
 	}
 	for _, r := range running {
