@@ -52,7 +52,7 @@ func Guard(stdin io.Reader, args []string, scope func(name string) (engine.Cage,
 	r.PID = os.Getpid()
 	_ = h.write(r) // who holds the lock from now on
 	syscall.Kill(-group, syscall.SIGKILL)
-	marked := func() []int { pids, _ := o.Mark.Members(); return pids }
+	bearers := func() []int { return marked(o.Mark) }
 	grouped := func() []int { return engine.GroupMembers(o.Mark.Proc, group) }
 	caged := func() []int {
 		cage, ok := scope(o.Scope)
@@ -62,7 +62,7 @@ func Guard(stdin io.Reader, args []string, scope func(name string) (engine.Cage,
 		pids, _ := cage.Members()
 		return pids
 	}
-	_ = killAll(context.Background(), caged, grouped, marked) // however long it takes
+	_ = killAll(context.Background(), caged, grouped, bearers) // however long it takes
 	end := now()
 	o.Record.Ended, o.Record.How = &end, "1bit claim run was killed"
 	err = remember(o.History, o.Record)

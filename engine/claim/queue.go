@@ -28,6 +28,9 @@ const (
 // turnPoll is how often who waits looks whether it is its turn.
 const turnPoll = 50 * time.Millisecond
 
+// queuePatience bounds how long the folder of the queue may be taken by another, who needs it for an instant.
+const queuePatience = 10 * time.Second
+
 func (l Lock) queue() string { return l.Path + ".queue" }
 
 // Waiting lists the claims that wait for the lock, first come first.
@@ -109,15 +112,20 @@ func (l Lock) put(ctx context.Context, r Record, suffix string) (*ticket, error)
 	defer dir.Close()
 	last := 0
 	for _, name := range l.names() {
-		if !l.alive(name) {
+		if l.alive(name) {
+			last, _ = number(name)
+		} else {
 			_ = os.Remove(filepath.Join(l.queue(), name)) // another account's is left to it
 		}
-		last, _ = number(name)
 	}
-	t := &ticket{line: l.line(r), name: fmt.Sprintf("%012d%s", last+1, suffix)}
-	path := filepath.Join(l.queue(), t.name)
-	if t.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
-		return nil, fmt.Errorf("queue at the claim lock: %w", err)
+	t := &ticket{line: l.line(r)}
+	for t.file == nil {
+		last++
+		t.name = fmt.Sprintf("%012d%s", last, suffix)
+		t.file, err = os.OpenFile(filepath.Join(l.queue(), t.name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil && !errors.Is(err, fs.ErrExist) { // or what the dead of another account left
+			return nil, fmt.Errorf("queue at the claim lock: %w", err)
+		}
 	}
 	err = l.lock(t.file, unix.LOCK_EX)
 	if err == nil {
@@ -136,6 +144,8 @@ func (l Lock) put(ctx context.Context, r Record, suffix string) (*ticket, error)
 // lockQueue takes the folder of the queue, and makes it where it is not there: every user may put a ticket in, and
 // take out none but its own.
 func (l Lock) lockQueue(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, queuePatience, fmt.Errorf("somebody keeps %s locked", l.queue()))
+	defer cancel()
 	err := os.Mkdir(l.queue(), 0o777)
 	if err == nil {
 		err = os.Chmod(l.queue(), 0o777|fs.ModeSticky)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -258,12 +260,44 @@ func (r *running) members() []int {
 
 // away lists what bears the mark or descends from us, and may have left the group and the cage.
 func (r *running) away() []int {
-	pids, _ := r.mark.Members()
+	pids := marked(r.mark)
 	if r.adopts {
 		pids = append(pids, engine.Descendants("/proc", os.Getpid())...)
 		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == r.guard.Process.Pid })
 	}
 	return pids
+}
+
+// marked lists what bears a mark and may be the command's. A manager that was given the command's environment starts
+// services with it, which are none of it.
+func marked(m engine.Mark) []int {
+	pids, _ := m.Members()
+	ours := service(m.Proc, os.Getpid())
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		unit := service(m.Proc, pid)
+		return unit != "" && unit != ours
+	})
+}
+
+// service is the control group of the service that a process is of, "" if it is of none.
+func service(proc string, pid int) string {
+	text, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
+	for row := range strings.Lines(string(text)) {
+		// 0::/user.slice/… or, on a host with cgroup v1, 1:name=systemd:/user.slice/…
+		fields := strings.SplitN(strings.TrimSuffix(row, "\n"), ":", 3)
+		if len(fields) != 3 || fields[1] != "" && fields[1] != "name=systemd" {
+			continue
+		}
+		for path := fields[2]; len(path) > 1; path = filepath.Dir(path) {
+			switch filepath.Ext(path) {
+			case ".service":
+				return path
+			case ".scope":
+				return ""
+			}
+		}
+	}
+	return ""
 }
 
 // orphans lists what was adopted, and takes leave of what of it has ended. It lists that too: whoever ends may have

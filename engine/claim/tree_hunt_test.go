@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,4 +205,53 @@ func TestMovedLock(t *testing.T) {
 	if text := <-done; !strings.Contains(text, "was removed or replaced") {
 		t.Errorf("told %q", text)
 	}
+}
+
+// What another service's control group holds is none of the command's, whatever its environment says.
+func TestService(t *testing.T) {
+	proc := t.TempDir()
+	for pid, test := range map[int]struct{ text, want string }{
+		2: {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/llm.service\n", "/user.slice/user-1000.slice/user@1000.service/app.slice/llm.service"},
+		3: {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/1bit-claim-1.scope\n", ""},
+		4: {"3:cpu:/a.service\n1:name=systemd:/system.slice/llm.service/below\n", "/system.slice/llm.service"},
+		5: {"0::/\n", ""},
+		6: {"", ""},
+	} {
+		write(t, filepath.Join(proc, fmt.Sprint(pid), "cgroup"), test.text)
+		if got := service(proc, pid); got != test.want {
+			t.Errorf("%q: %q", test.text, got)
+		}
+	}
+}
+
+// A service that systemd started with the environment of a command is left alone.
+func TestMarkedService(t *testing.T) {
+	m := engine.Mark{Proc: t.TempDir(), Text: markVariable + "=1-2-3"}
+	for pid, unit := range map[int]string{os.Getpid(): "/app.slice/own.service", 1000001: "/app.slice/own.service", 1000002: "/app.slice/llm.service", 1000003: "/app.slice/claim.scope"} {
+		dir := filepath.Join(m.Proc, fmt.Sprint(pid))
+		write(t, filepath.Join(dir, "stat"), "1 (x) S 1 11 11 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5054295\n")
+		write(t, filepath.Join(dir, "environ"), m.Text+"\x00")
+		write(t, filepath.Join(dir, "cgroup"), "0::"+unit+"\n")
+	}
+	if got := marked(m); !slices.Equal(got, []int{1000001, 1000003}) {
+		t.Errorf("of the command: %v", got)
+	}
+}
+
+// A place that the dead of another account left, and that is the last one, moves nobody behind it.
+func TestLastPlaceOfTheDead(t *testing.T) {
+	l := Lock{Path: filepath.Join(t.TempDir(), "lock")}
+	// Nobody may remove a folder as if it were a file that has contents.
+	write(t, filepath.Join(l.queue(), "999999999999"+ticketSuffix, "kept"), "")
+	write(t, filepath.Join(l.queue(), "000000000001"+ticketSuffix, "kept"), "")
+	first, err := l.enter(t.Context(), Record{Label: "a", PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := l.enter(t.Context(), Record{Label: "b", PID: os.Getpid()})
+	if list, _ := l.Waiting(); err != nil || len(list) != 2 || list[0].Label != "a" || !l.first(first) || l.first(second) {
+		t.Errorf("%v, waiting %v", err, list)
+	}
+	l.leave(first)
+	l.leave(second)
 }
