@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/1bit-systems/pkg/engine"
 )
 
 // terminal is a pseudo-terminal with a program at its other end.
@@ -136,5 +138,26 @@ func TestKeysThatInterrupt(t *testing.T) {
 	m.cmd.Wait()
 	if n := alive(sleeps); n > 0 || m.cmd.ProcessState.ExitCode() != 130 || !isFree(Lock{Path: filepath.Join(dir, "lock")}) {
 		t.Errorf("%d processes are left; exit status %d", n, m.cmd.ProcessState.ExitCode())
+	}
+}
+
+// A command that was ended leaves the terminal as it found it; one that ends by itself as it likes.
+func TestTerminalSettings(t *testing.T) {
+	for _, end := range []bool{true, false} {
+		dir := t.TempDir()
+		script := "stty -echo; echo set; "
+		if end {
+			script += "sleep 3600"
+		}
+		m := onTerminal(t, claimer(t, claimOrder{Lock: filepath.Join(dir, "lock"), Label: "settings", Script: script, Grace: 300 * time.Millisecond, Tty: true, Foreground: true, Notes: filepath.Join(dir, "notes")}))
+		m.await(t, "set")
+		if end {
+			m.cmd.Process.Signal(syscall.SIGTERM)
+		}
+		m.cmd.Wait()
+		s, err := engine.Settings(m.master)
+		if err != nil || (s.Lflag&unix.ECHO != 0) != end {
+			t.Errorf("ended %v: settings %+v, %v", end, s, err)
+		}
 	}
 }
