@@ -22,7 +22,7 @@ func Analyse(e *Evidence) *Report {
 
 	ends := downfallsOf(e, runs)
 	main := lastEnd(e, ends)
-	r.Others = othersOf(ends, main)
+	r.Others, r.Known = othersOf(ends, main)
 	var last *run
 	var s *server
 	var at time.Time
@@ -76,15 +76,15 @@ func (d *downfall) seen() time.Time {
 	return d.At
 }
 
-// othersOf are the other ends that the journal knows, the latest ones.
-func othersOf(ends []downfall, main *downfall) []Ending {
+// othersOf are the latest of the other ends that the journal knows, and how many it knows.
+func othersOf(ends []downfall, main *downfall) ([]Ending, int) {
 	others := []Ending{}
 	for i := range ends {
 		if &ends[i] != main {
 			others = append(others, ends[i].Ending)
 		}
 	}
-	return others[max(0, len(others)-maxOthers):]
+	return others[max(0, len(others)-maxOthers):], len(others)
 }
 
 // guardsOf are the guard's lines of the server that ended; without an end, of all that ran.

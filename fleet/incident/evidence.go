@@ -48,8 +48,9 @@ type Evidence struct {
 	Kernel  []gpu.Event     `json:"kernel"`
 	OOM     []OOMKill       `json:"oom"` // processes that the kernel killed for memory in the window, whoever's
 
-	Lost   []Lost `json:"lost,omitempty"` // servers that a watch saw vanish under the front end that had started them
-	Unread error  `json:"-"`              // of a journal that is there and could not be read; nil: it could be
+	Lost   []Lost `json:"lost,omitempty"`         // servers that a watch saw vanish under the front end that had started them
+	Ends   int    `json:"watched_ends,omitempty"` // that a watch counted and the report is of
+	Unread error  `json:"-"`                      // of a journal that is there and could not be read; nil: it could be
 
 	Actions  []json.RawMessage `json:"-"` // Runs as GitHub told them
 	Manifest []byte            `json:"-"` // of Package

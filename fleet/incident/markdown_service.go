@@ -197,8 +197,16 @@ func (m *page) earlier() {
 		m.line("No earlier incident is on record on this host.")
 		m.blank()
 	}
-	if n := len(m.r.Others); n > 0 {
-		m.line("The journal that was read has %d other bad %s of this unit:", n, plural(n, "end", "ends"))
+	if n := m.r.Evidence.Ends; n > 1 {
+		m.line("The watch counted %d bad ends, which this report is of.", n)
+		m.blank()
+	}
+	if n, known := len(m.r.Others), max(len(m.r.Others), m.r.Known); n > 0 {
+		latest := ""
+		if listed := min(n, maxRows); listed < known {
+			latest = fmt.Sprintf(", of which these are the latest %d", listed)
+		}
+		m.line("The journal that was read has %d other bad %s of this unit%s:", known, plural(known, "end", "ends"), latest)
 		m.blank()
 		var rows [][]string
 		for _, o := range m.r.Others[max(0, n-maxRows):] {

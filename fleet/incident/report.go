@@ -28,8 +28,9 @@ type Report struct {
 	Trace    []string  `json:"backtrace"` // functions, innermost first
 	Lines    []LogLine `json:"lines"`     // of the journal around the end
 	Complete bool      `json:"log_complete"`
-	Gaps     []string  `json:"log_gaps"` // why the log is incomplete
-	Others   []Ending  `json:"other_endings"`
+	Gaps     []string  `json:"log_gaps"`            // why the log is incomplete
+	Others   []Ending  `json:"other_endings"`       // the latest ones
+	Known    int       `json:"other_endings_known"` // of which those are the latest
 
 	Kernel []KernelLine `json:"kernel"`
 	Shape  Shape        `json:"shape"` // to run it again

@@ -321,6 +321,7 @@ func (w *watch) report(ctx context.Context, s *watched, d *loss) error {
 	if err := e.Unread; err != nil && (len(e.Entries) == 0 || !passed(w.Now(), d.news, unreadLimit)) {
 		return fmt.Errorf("read the journal: %w", err)
 	}
+	e.Ends = max(d.ends, 1)
 	r := Analyse(e)
 	if len(d.lost) > 0 && r.Ending == nil {
 		return errOrderly
@@ -331,7 +332,7 @@ func (w *watch) report(ctx context.Context, s *watched, d *loss) error {
 	}
 	w.Log.Info("wrote an incident", "unit", d.unit, "folder", dir, "signature", r.Signature, "ends", d.ends)
 	if w.Written != nil {
-		w.Written(dir, max(d.ends, 1), r)
+		w.Written(dir, e.Ends, r)
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package incident
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,4 +190,23 @@ func TestWatchWithoutItsPlace(t *testing.T) {
 			t.Errorf("%q", s.reports)
 		}
 	})
+}
+
+// A loop has more ends than are listed: how many is said.
+func TestReportCountsALoop(t *testing.T) {
+	at := time.Date(2026, 10, 23, 10, 0, 0, 0, time.UTC)
+	e := &Evidence{Unit: "a.service", Ends: 81}
+	for i := range 81 {
+		for _, id := range []string{systemd.IDUnitStarted, systemd.IDProcessExited, systemd.IDFailureResult} {
+			e.Entries = append(e.Entries, systemd.Entry{
+				At: at.Add(time.Duration(i) * time.Minute), Boot: "b", Unit: "a.service", Invocation: fmt.Sprint("i", i), ID: id, Identifier: "systemd",
+				Fields: map[string]string{"EXIT_CODE": "killed", "EXIT_STATUS": "11", "UNIT_RESULT": "signal"},
+			})
+		}
+	}
+	r := Analyse(e)
+	text := r.Markdown()
+	if r.Known != 80 || !strings.Contains(text, "has 80 other bad ends of this unit, of which these are the latest") || !strings.Contains(text, "counted 81 bad ends") {
+		t.Errorf("%d others\n%s", r.Known, text)
+	}
 }
