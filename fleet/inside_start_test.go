@@ -41,7 +41,8 @@ func testStartFailures(t *testing.T, in *inside) {
 		reason []string
 		h      func(*fleet.Host)
 	}{
-		"exits":       {how: "echo no usable device >&2; exit 41", reason: []string{"exited with status 41", "no usable device"}},
+		// journald has to see a user's process while it lives, or it cannot tell whose the line is.
+		"exits":       {how: "echo no usable device >&2; sleep 1; exit 41", reason: []string{"exited with status 41", "no usable device"}},
 		"is killed":   {how: "kill -SEGV $$", reason: []string{"killed by signal 11 (SIGSEGV)"}},
 		"exits later": {how: "sleep 0.3; exit 42", reason: []string{"exited with status 42"}},
 		"cannot be executed": {lines: "ExecStart=\nExecStart=/bin/sh -c 'case $ONEBIT_LLAMA_SERVER in *bbb0002*) exit 203;; esac; exec " + strings.TrimPrefix(command, "ExecStart=") + "'",

@@ -9,12 +9,12 @@ import (
 )
 
 // LogTail returns the last lines that one incarnation of a service wrote, as far as the journal has them: nil where
-// there is no journal, or none that may be read. It takes a second at most.
+// there is no journal, or none that may be read. It takes five seconds at most, which only a busy host needs.
 func LogTail(ctx context.Context, invocation string, lines int) []string {
 	if invocation == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var tail []string
 	args := []string{"--no-pager", "--quiet", "--output=json", "--all", "--output-fields=" + journalFields, "--lines=" + strconv.Itoa(lines),
