@@ -1,6 +1,7 @@
 #!/bin/sh
 # The whole story on a real engine under a real systemd: build two versions and a broken one, install them side
-# by side, soak the candidate, switch, restart, let the broken one come back by itself, roll back, verify.
+# by side, soak the candidate, switch, restart, let the broken one come back by itself, roll back, verify; then the
+# doctor, a claim, and the report of a service that is killed.
 #
 # As root the story runs inside a throw-away systemd host of its own; otherwise against the user's own systemd,
 # with a unit of its own that is removed at the end. What it prints on standard output is the program's own

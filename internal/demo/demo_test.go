@@ -27,6 +27,9 @@ func TestDemo(t *testing.T) {
 		"hrx-0bad1ed is blocked: serves null log-probabilities (NaN)",
 		"1bit-demo.service runs hrx-3092596: it answers as it should",
 		"hrx-3092596 is as it was made",
+		"the GPU is ours",
+		"gpu.lock is free",
+		"1bit-demo.service: ended by SIGSEGV, hrx-3092596",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the demo does not say %q", want)

@@ -123,3 +123,17 @@ run pkg status "$unit"
 run pkg verify
 run pkg history "$unit"
 run pkg gc --dry-run
+
+# What would bite on this host, if anything.
+run doctor || true
+
+# One claim of the GPU at a time; the lock is the demo's own.
+export ONEBIT_PKG_CLAIM_LOCK="$work/gpu.lock"
+run claim run -l demo -t 1 -- echo "the GPU is ours"
+run claim status
+
+# The service dies, and systemd starts it again: the report of it, as far as this account may read the journal.
+kill -SEGV "$(systemctl --user show --property=MainPID --value "$unit")"
+until [ "$(systemctl --user show --property=NRestarts --value "$unit")" -gt 0 ]; do sleep 0.2; done
+if run incident "$unit" >incident.md; then sed -n 1,14p incident.md; fi
+run incident list
