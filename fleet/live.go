@@ -158,7 +158,7 @@ func liveOf(procs []procInfo, mainPID int, pl *place, keys []string) *Live {
 		}
 		l.Main = pl.newProcess(p, ref)
 	}
-	l.Child = childOf(others, mainPID, pl, keys)
+	l.Child = childOf(procs, mainPID, pl, keys)
 	for _, p := range others {
 		ref, ok := pl.inProcess(p)
 		if ok && l.Child != nil && p.pid != l.Child.PID && ref.Name != l.Child.Package {
@@ -170,11 +170,15 @@ func liveOf(procs []procInfo, mainPID int, pl *place, keys []string) *Live {
 
 // childOf picks the server among the processes that are not the main one: one that is seen to run from a package
 // before one that only has a package in its environment (a shell on its way to start something), a child of the
-// main process before its descendants, the older before the younger.
-func childOf(others []procInfo, mainPID int, pl *place, keys []string) *Process {
+// main process before its descendants, the older before the younger. One that is still what its parent is, a shell
+// about to start something for instance, is none: it would soon be gone, or be another.
+func childOf(procs []procInfo, mainPID int, pl *place, keys []string) *Process {
 	var best *Process
 	bestRank := 0
-	for _, p := range others {
+	for _, p := range procs {
+		if p.pid == mainPID || slices.ContainsFunc(procs, p.isCopyOf) {
+			continue
+		}
 		rank := 4
 		ref, ok := pl.inProcess(p)
 		if !ok && pl.outsider(p) == "" {
@@ -192,6 +196,11 @@ func childOf(others []procInfo, mainPID int, pl *place, keys []string) *Process 
 		}
 	}
 	return best
+}
+
+// isCopyOf tells whether a process was forked by another one and has not executed a program of its own since.
+func (p procInfo) isCopyOf(parent procInfo) bool {
+	return p.parent == parent.pid && p.exe != "" && p.exe == parent.exe && slices.Equal(p.argv, parent.argv)
 }
 
 func (pl *place) newProcess(p procInfo, ref PackageRef) *Process {

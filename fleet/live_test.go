@@ -23,6 +23,8 @@ func TestLive(t *testing.T) {
 	astray := []string{"LD_LIBRARY_PATH=" + a + "/lib", serverVariable + "=/x/llama-server"}
 	outside := procInfo{pid: 1, since: at(1), exe: "/usr/bin/dash", argv: []string{"/bin/sh", "/opt/1bit"}, env: astray}
 	other := procInfo{pid: 7, parent: 1, since: at(2), exe: "/x/llama-server", maps: []string{a + "/lib/x.so"}, env: astray}
+	packaged := procInfo{pid: 1, since: at(1), exe: "/usr/bin/dash", argv: []string{"/bin/sh", a + "/1bit", "serve"}, env: env(a)}
+	forked := procInfo{pid: 6, parent: 1, since: at(2), exe: "/usr/bin/dash", argv: []string{"/bin/sh", a + "/1bit", "serve"}, env: env(a)}
 	for _, tt := range []struct {
 		name        string
 		procs       []procInfo
@@ -35,6 +37,8 @@ func TestLive(t *testing.T) {
 		{"a child through a loader, its files gone", []procInfo{loader, main}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"a shell on its way", []procInfo{main, shell}, "hrx-a", "hrx-a", 4, "hrx-a"},
 		{"a shell beside the server", []procInfo{main, shell, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
+		{"a script about to ask another program", []procInfo{packaged, forked}, "hrx-a", "", 0, "hrx-a"},
+		{"the same beside the server", []procInfo{packaged, forked, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"the server's own child", []procInfo{main, worker, loader}, "hrx-a", "hrx-b", 3, "hrx-b"},
 		{"no main process", []procInfo{loader}, "", "hrx-b", 3, "hrx-b"},
 		{"the server itself", []procInfo{{pid: 1, exe: b + "/bin/s"}}, "hrx-b", "", 0, "hrx-b"},
