@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,11 +69,11 @@ func TestReplacedMeanwhile(t *testing.T) {
 // been put in their place.
 func TestMappedBytes(t *testing.T) {
 	p := fakePackage(t, "works")
-	path := filepath.Join(p.Path, "sleeper")
-	sleep, err := exec.LookPath("sleep")
+	path := filepath.Join(p.Path, "copier")
+	cat, err := exec.LookPath("cat")
 	if err == nil {
 		var b []byte
-		if b, err = os.ReadFile(sleep); err == nil {
+		if b, err = os.ReadFile(cat); err == nil {
 			err = os.WriteFile(path, b, 0o755)
 		}
 	}
@@ -84,7 +85,15 @@ func TestMappedBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Manifest.Files = []packager.File{{Path: "other", Type: "file", SHA256: "1"}}
-	cmd := exec.Command(path, "300")
+	cmd := exec.Command(path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +101,15 @@ func TestMappedBytes(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
+	if _, err := io.WriteString(in, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it works, so that all of it is mapped
+		t.Fatal(err)
+	}
 	for _, when := range []string{"as started", "replaced since"} {
 		m := mapped(t.Context(), "/proc", cmd.Process.Pid, p)
-		if m.program.Name != "sleeper" || m.program.Digest != want.Digest || fmt.Sprint(m.added) != "[sleeper]" {
+		if m.program.Name != "copier" || m.program.Digest != want.Digest || fmt.Sprint(m.added) != "[copier]" {
 			t.Errorf("%s: %+v, want the digest %s", when, m, want.Digest)
 		}
 		if err := os.WriteFile(path+".new", []byte("another"), 0o755); err != nil {

@@ -42,6 +42,12 @@ func (g *garden) started(state string) {
 	g.later(func() { g.asUser("sh", "-c", "systemctl --user stop "+second+" && systemctl --user reset-failed") })
 	g.asUser("systemctl", "--user", "start", "--no-block", second)
 	g.eventually(second+" is "+state, func() bool { return g.is(second, state) })
+	if state == "active running" { // systemd says so before the program has begun; the server of a package ends up as sleep(1)
+		g.eventually("the server of "+second+" has begun", func() bool {
+			out := g.asUser("sh", "-c", "cat /proc/$(systemctl --user show --property=MainPID --value "+second+")/comm || true")
+			return strings.TrimSpace(out) == "sleep"
+		})
+	}
 }
 
 // is tells whether a unit's ActiveState, SubState and NRestarts are these.
